@@ -18,7 +18,7 @@
 #   make clean   remove what was built
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo test short install deb package-test wheel bench rwrt lab soak mutants fmt clean
+.PHONY: demo test checks short install deb package-test wheel bench rwrt lab soak mutants fmt clean
 
 # One target directory and one profile, so that tests, lints and docs share
 # what they can. PROFILE: how cargo builds what the targets below run; `dev` is what
@@ -39,16 +39,27 @@ demo:
 	@mkdir -p out
 	$(SLACKLINE) demo $(DEMO_ARGS)
 
+# Tests wait for much of their time: lints and documents are made beside them, once all tests
+# are built.
+CHECKS := target/checks.log
 test:
 	@scripts/setup test
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	cargo test --workspace
+	cargo test --workspace --no-run
 	cargo run -q -p xtask -- tidy
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --document-private-items
+	@echo "clippy and rustdoc run beside the tests; what they say is in $(CHECKS)"
+	@$(MAKE) --no-print-directory checks >$(CHECKS) 2>&1 & checks=$$!; \
+		cargo test --workspace && tests=0 || tests=$$?; \
+		wait $$checks || { cat $(CHECKS); echo "make checks: failed" >&2; exit 1; }; \
+		exit $$tests
 	scripts/short-runs
 	@echo "make test: formatting, lints, tests, tidy (arrows, circles, purity, licences, links), docs and" \
 		"short runs of every target: all passed"
+
+# Part of `make test`.
+checks:
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --document-private-items
 
 short:
 	@scripts/setup short

@@ -74,7 +74,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use units::{Bytes, Rate};
 use wire::control::{
-    Access, BlockAsk, BlockChosen, BusSet, Disk, DiskProfile, Health, Mode, Overview, Plan,
+    Access, BlockAsk, BlockChosen, BusSet, Disk, DiskProfile, Events, Health, Mode, Overview, Plan,
     PlanRequest, PolicySet, PolicyState, Priority, Quotas, Service, Status, Stream, StreamBegins,
     StreamChange, StreamClosed, StreamOpen, StreamOpened, Streams, TokenMade, TokenMake, Tokens,
     Volume, VolumeCreate, VolumeResize, Volumes,
@@ -139,6 +139,11 @@ impl Client {
     /// Everything at one instant, with what a person should know of it.
     pub fn overview(&self) -> Result<Overview> {
         http::call(&self.socket, "GET", "/v1/overview", None::<&()>)
+    }
+
+    /// The last events that this user may see, with numbers above `after`.
+    pub fn events(&self, after: u64) -> Result<Events> {
+        http::call(&self.socket, "GET", &format!("/v1/events?after={after}"), None::<&()>)
     }
 
     /// A token that acts as this user, with less than he may.

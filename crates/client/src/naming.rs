@@ -4,10 +4,10 @@
 //! is durable with the next sync of anybody.
 
 use crate::{Client, Result, http, volume_path};
-use units::Bytes;
+use units::{Bytes, Duration};
 use wire::control::{
-    Access, Entries, EntriesAsk, Entry, FileAsk, FileFacts, FileFound, Synced, Volume,
-    VolumeCreate, VolumeRename, VolumeResize, VolumeTimes,
+    Access, Entries, EntriesAsk, Entry, FileAsk, FileFacts, FileFound, Moment, RecordedFound,
+    Synced, Volume, VolumeCreate, VolumeKeep, VolumeRename, VolumeResize, VolumeTimes,
 };
 
 /// Whether a call ends when its change is durable.
@@ -54,6 +54,21 @@ impl Client {
         let ask = EntriesAsk { directory: directory.into(), after: after.into() };
         let found: Entries = http::call(self.socket(), "POST", "/v1/entries", Some(&ask))?;
         Ok(found.entries)
+    }
+
+    /// Where a volume has what was recorded at a time of the wall clock, in nanoseconds since 1970.
+    pub fn recorded_at(&self, name: &str, at_ns: i64) -> Result<Moment> {
+        let path = format!("{}/recorded?at_ns={at_ns}", volume_path(name));
+        let found: RecordedFound = http::call(self.socket(), "GET", &path, None::<&()>)?;
+        Ok(found.moment.unwrap_or(Moment::Unknown))
+    }
+
+    /// When the byte at a place of a volume was recorded, in nanoseconds since 1970; none where
+    /// that is not known.
+    pub fn recorded_when(&self, name: &str, place: Bytes) -> Result<Option<i64>> {
+        let path = format!("{}/recorded?offset_bytes={}", volume_path(name), place.get());
+        let found: RecordedFound = http::call(self.socket(), "GET", &path, None::<&()>)?;
+        Ok(found.at_ns)
     }
 
     /// As [`Client::volume_create`].
@@ -135,6 +150,14 @@ impl Client {
     pub fn volume_times(&self, name: &str, times: &VolumeTimes, durable: Durable) -> Result<()> {
         let path = durable.path(&format!("{}/times", volume_path(name)));
         http::exchange(self.socket(), "PUT", &path, Some(times)).map(drop)
+    }
+
+    /// Says for how long a ring keeps what is recorded, from now on, durably: from a second to 100
+    /// years; none is as long as there is room.
+    pub fn volume_keep(&self, name: &str, keep: Option<Duration>) -> Result<()> {
+        let keep = VolumeKeep { keep_ns: keep };
+        http::exchange(self.socket(), "PUT", &format!("{}/keep", volume_path(name)), Some(&keep))
+            .map(drop)
     }
 
     /// As [`Client::volume_access`].

@@ -44,6 +44,7 @@ mod tests {
             deadline_ns: None,
             excess_ns: None,
             rate_max_bytes_per_second: Rate::ZERO,
+            longer: None,
             bus: None,
             undecided,
         });

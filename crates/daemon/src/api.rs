@@ -5,9 +5,12 @@
 
 mod extract;
 mod naming;
+mod recorded;
 mod tokens;
+mod volumes;
 
 use crate::convert;
+use crate::events::Events;
 use crate::files::Files;
 use crate::limits::ATTACH_WITHIN;
 use crate::live::Live;
@@ -26,17 +29,15 @@ use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 pub use extract::Failure;
-use extract::{Body, Number, VolumeAndHandle};
+use extract::{Body, Number};
 pub(crate) use extract::{Staged, Text};
-use node::{
-    Act, DiskIndex, HandleId, Op, Opening, Status, StreamId, StreamStatus, VolumeStatus, Wish,
-};
+use node::{Act, DiskIndex, Op, Opening, Status, StreamId, StreamStatus, Wish};
 use std::path::PathBuf;
 use std::sync::Arc;
-use token::Verb;
 use units::{Bytes, Instant};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+pub(crate) use volumes::{Resize, resized};
 use wire::control as api;
 use wire::{Code, Problem};
 
@@ -55,6 +56,8 @@ pub struct Control {
     pub tokens: Arc<Tokens>,
     /// The last hours, and those who watch.
     pub live: Arc<Live>,
+    /// What happened.
+    pub events: Arc<Events>,
     /// The path of the data socket, for those who open streams.
     pub data_socket: PathBuf,
     /// When the pool was opened, on the pool's clock.
@@ -103,17 +106,19 @@ pub fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(health))
         .routes(routes!(status))
         .routes(routes!(figures))
-        .routes(routes!(volume_list, volume_create))
-        .routes(routes!(volume_show, volume_resize, volume_delete))
-        .routes(routes!(volume_access))
+        .routes(routes!(volumes::volume_list, volumes::volume_create))
+        .routes(routes!(volumes::volume_show, volumes::volume_resize, volumes::volume_delete))
+        .routes(routes!(volumes::volume_access))
         .routes(routes!(naming::volume_rename))
         .routes(routes!(naming::volume_times))
+        .routes(routes!(naming::volume_keep))
         .routes(routes!(naming::entries))
+        .routes(routes!(recorded::recorded))
         .routes(routes!(naming::file))
         .routes(routes!(naming::sync))
-        .routes(routes!(volume_service))
-        .routes(routes!(volume_block))
-        .routes(routes!(handle_end))
+        .routes(routes!(volumes::volume_service))
+        .routes(routes!(volumes::volume_block))
+        .routes(routes!(volumes::handle_end))
         .routes(routes!(stream_list, stream_open))
         .routes(routes!(stream_show, stream_change, stream_close))
         .routes(routes!(policy_show, policy_set))
@@ -327,320 +332,6 @@ fn find_disk(control: &Control, peer: &Peer, disk: DiskIndex) -> Answered<Json<a
     Ok(Json(convert::disk(found, &control.entry.0.description())))
 }
 
-/// List the volumes that the asker may read or owns.
-#[utoipa::path(get, path = "/v1/volumes", tag = "volumes", responses(
-    (status = 200, description = "All of them", body = api::Volumes),
-))]
-async fn volume_list(
-    State(control): State<Control>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-) -> Json<api::Volumes> {
-    let volumes = convert::volumes(control.shown(&peer).volumes, &control.quotas);
-    Json(api::Volumes { volumes })
-}
-
-/// Make a volume and reserve its space. It is the asker's, and closed to others, where
-/// nothing else is said.
-#[utoipa::path(post, path = "/v1/volumes", tag = "volumes", request_body = api::VolumeCreate,
-    params(("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
-            the next sync")),
-    responses(
-        (status = 201, description = "The volume is there, durably", body = api::Volume),
-        (status = 403, description = "Only root gives a volume to another user", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 409, description = "A volume has this name, or the quota is used up",
-            body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "The pool has not so much free space", body = Problem,
-            content_type = "application/problem+json"),
-        (status = "default", description = "Any other bad answer", body = Problem,
-            content_type = "application/problem+json"),
-    ))]
-async fn volume_create(
-    State(control): State<Control>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-    staged: Staged,
-    Body(request): Body<api::VolumeCreate>,
-) -> Answered<Response> {
-    scope::permit(&peer, &*control.entry.0, Verb::Create, &request.name)?;
-    let mut placement = convert::placement(&request.placement);
-    if placement.run.is_zero() {
-        placement.run = control.entry.0.run_for(&placement, request.size_bytes);
-    }
-    let mut access = control.quotas.access(&request.access)?;
-    let kind = convert::kind_bits(request.kind);
-    access.mode = (kind != 0).then(|| access.mode.unwrap_or(0o600) | kind).or(access.mode);
-    let op = Op::VolumeCreate {
-        name: request.name.clone(),
-        size: request.size_bytes,
-        placement,
-        access,
-    };
-    grown(&control, &peer, staged.op(op)).await?;
-    let volume = control.after(&peer, &request.name)?;
-    Ok((StatusCode::CREATED, Json(volume)).into_response())
-}
-
-/// To which size.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Resize {
-    /// This one, if nothing recorded is lost.
-    To,
-    /// This one.
-    Cut,
-    /// This one at the least.
-    AtLeast,
-}
-
-/// Gives a volume another size, held to the quotas of space and to those of whose contracts it
-/// has.
-pub(crate) async fn resized(
-    control: &Control,
-    peer: &Peer,
-    (name, size, how): (&str, Bytes, Resize),
-    staged: Staged,
-) -> Answered<()> {
-    let pool = &*control.entry.0;
-    // Nobody opens anything while what everybody has is counted.
-    let turn = control.quotas.turn().await;
-    // By the name that a status shows, whatever it was asked for by.
-    let found = pool.volume(name);
-    if how == Resize::AtLeast && found.as_ref().is_some_and(|volume| volume.size >= size) {
-        return Ok(());
-    }
-    let may_cut = how == Resize::Cut;
-    let name = &*found.map_or_else(|| name.to_owned(), |volume| volume.name);
-    let rooms = control.quotas.rooms(name, pool, &control.sessions);
-    let op = staged.op(rooms.resize(name, size, may_cut));
-    let coming = control.quotas.begin(peer, &control.by(peer), op)?;
-    drop(turn);
-    if let Err(error) = coming.await.unwrap_or(Err(node::Error::ShuttingDown)) {
-        let beyond = control.quotas.beyond(rooms, &error, pool);
-        return Err(beyond.map_or_else(|| error.into(), Into::into));
-    }
-    Ok(())
-}
-
-/// Does what is held to a quota of space.
-pub(crate) async fn grown(control: &Control, peer: &Peer, op: Op) -> Answered<()> {
-    let coming = control.quotas.begin(peer, &control.by(peer), op)?;
-    coming.await.unwrap_or(Err(node::Error::ShuttingDown))?;
-    Ok(())
-}
-
-/// Show one volume.
-#[utoipa::path(get, path = "/v1/volumes/{name}", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume")),
-    responses(
-        (status = 200, description = "The volume", body = api::Volume),
-        (status = 404, description = "No volume has this name", body = Problem,
-            content_type = "application/problem+json"),
-    ))]
-async fn volume_show(
-    State(control): State<Control>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-    Text(name): Text,
-) -> Answered<Json<api::Volume>> {
-    let (found, who) = (control.entry.0.volume(&name), control.quotas.who(&peer));
-    let found = view::volume(found, &who, &name, &[Act::Read, Act::Own])?;
-    Ok(Json(convert::volume(found, &control.quotas)))
-}
-
-/// Grow or shrink a volume, also while it is in use. To less than what is recorded only
-/// where the request says that it may be cut.
-#[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume"),
-        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
-            the next sync")),
-    request_body = api::VolumeResize,
-    responses(
-        (status = 200, description = "The volume has its new size, durably", body = api::Volume),
-        (status = 403, description = "Not permitted", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 404, description = "No volume has this name", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 409, description = "Recorded data would be lost, a quota is used up, or that of \
-            somebody who has a contract on the volume",
-            body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "The pool has not so much free space", body = Problem,
-            content_type = "application/problem+json"),
-        (status = "default", description = "Any other bad answer", body = Problem,
-            content_type = "application/problem+json"),
-    ))]
-async fn volume_resize(
-    State(control): State<Control>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-    Text(name): Text,
-    staged: Staged,
-    Body(request): Body<api::VolumeResize>,
-) -> Answered<Json<api::Volume>> {
-    let (size, may_cut) = (request.size_bytes, request.may_cut);
-    let how = match (request.grow_only, may_cut) {
-        (true, _) => Resize::AtLeast,
-        (false, true) => Resize::Cut,
-        (false, false) => Resize::To,
-    };
-    control.permit(&peer, &name, Act::Write)?;
-    resized(&control, &peer, (&name, size, how), staged).await?;
-    if !request.length_bytes.is_zero() {
-        let extend = Op::VolumeExtend { name: name.clone(), length: request.length_bytes };
-        control.by(&peer).done(staged.op(extend)).await?;
-    }
-    Ok(Json(control.after(&peer, &name)?))
-}
-
-/// Say whose a volume is and who may do what with it, from now on. What is open stays open.
-#[utoipa::path(put, path = "/v1/volumes/{name}/access", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume"),
-        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
-            the next sync")),
-    request_body = api::Access,
-    responses(
-        (status = 200, description = "It is so, durably", body = api::Volume),
-        (status = 403, description = "Not permitted", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 404, description = "No volume has this name", body = Problem,
-            content_type = "application/problem+json"),
-        (status = "default", description = "Any other bad answer", body = Problem,
-            content_type = "application/problem+json"),
-    ))]
-async fn volume_access(
-    State(control): State<Control>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-    Text(name): Text,
-    staged: Staged,
-    Body(request): Body<api::Access>,
-) -> Answered<Json<api::Volume>> {
-    let access = control.quotas.access(&request)?;
-    control.permit(&peer, &name, Act::Own)?;
-    let change = Op::VolumeAccess { name: name.clone(), access };
-    grown(&control, &peer, staged.op(change)).await?;
-    Ok(Json(control.after(&peer, &name)?))
-}
-
-/// Serve what no stream of a volume carries in this way from now on, also what waits.
-/// A refusal changes nothing. Kept with the volume, durably, and in force again when the pool
-/// is served again, where it fits; setting it to best effort of normal priority removes it.
-#[utoipa::path(put, path = "/v1/volumes/{name}/service", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume")),
-    request_body = api::Service,
-    responses(
-        (status = 200, description = "The volume is served in this way", body = api::Volume),
-        (status = 404, description = "No volume has this name", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 409, description = "Admission refused, with the figures", body = Problem,
-            content_type = "application/problem+json"),
-        (status = "default", description = "Any other bad answer", body = Problem,
-            content_type = "application/problem+json"),
-    ))]
-async fn volume_service(
-    State(control): State<Control>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-    Text(name): Text,
-    Body(request): Body<api::Service>,
-) -> Answered<Json<api::Volume>> {
-    // A task of its own: the program may go at any moment, and a quota is still held to.
-    let serve = serve_volume(control.clone(), peer.clone(), name.clone(), request);
-    tokio::spawn(serve).await.map_err(|_| fault())??;
-    Ok(Json(control.after(&peer, &name)?))
-}
-
-async fn serve_volume(
-    control: Control,
-    peer: Peer,
-    name: String,
-    request: api::Service,
-) -> Result<(), Box<Problem>> {
-    let Control { sessions, quotas, .. } = &control;
-    let ask = control.by(&peer);
-    let turn = quotas.turn().await;
-    control.permit(&peer, &name, Act::Own)?;
-    let before = ask.0.volume(&name);
-    quotas.owns_service(&peer, before.as_ref())?;
-    let service = convert::service(&request);
-    scope::promise_service(&peer, &service)?;
-    if let Some(terms) = ask.0.terms(&name, &Wish::Service(service)) {
-        let shown = before.as_ref().map_or(&name, |volume| &volume.name);
-        let asked = Asked::Service(shown.clone(), terms);
-        quotas.exceeded(&peer, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
-    }
-    quotas.note_groups(&peer);
-    let served = ask.begin(Op::VolumeService { name: name.clone(), service });
-    // The pool shows at once what it changed, and nothing where it refused.
-    let now = ask.0.volume(&name);
-    let what = |volume: &Option<VolumeStatus>| volume.as_ref().map(|v| (v.service, v.given_by));
-    let is_changed = what(&now) != what(&before);
-    // The volume may have changed since its terms were looked at.
-    let exceeded = quotas.exceeded(&peer, &*ask.0, sessions, &Asked::Nothing);
-    let back = (is_changed && exceeded.is_some()).then(|| {
-        let before_user = before.as_ref().and_then(|volume| volume.given_by).unwrap_or(peer.uid);
-        let service = before.map(|volume| volume.service).unwrap_or_default();
-        // Whose it was it is again.
-        let whose = node::Who { uid: before_user, ..node::Who::root() };
-        control.entry.by(whose).begin(Op::VolumeService { name: name.clone(), service })
-    });
-    // A commit may take long: nobody else waits for it.
-    drop(turn);
-    let served = served.await.unwrap_or(Err(node::Error::ShuttingDown));
-    served.map_err(|error| Box::new(problem::of_service(&error, &request)))?;
-    if let Some(back) = back {
-        let back = back.await.unwrap_or(Err(node::Error::ShuttingDown));
-        back.map_err(|error| Box::new(problem::of(&error)))?;
-    }
-    exceeded.map_or(Ok(()), Err)
-}
-
-/// Tell which block suits a stream of a rate on a volume, by the profiles of its disks.
-/// Changes nothing.
-#[utoipa::path(post, path = "/v1/volumes/{name}/block", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume")),
-    request_body = api::BlockAsk,
-    responses(
-        (status = 200, description = "The block", body = api::BlockChosen),
-        (status = 404, description = "No volume has this name", body = Problem,
-            content_type = "application/problem+json"),
-        (status = "default", description = "Any other bad answer", body = Problem,
-            content_type = "application/problem+json"),
-    ))]
-async fn volume_block(
-    State(control): State<Control>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-    Text(name): Text,
-    Body(request): Body<api::BlockAsk>,
-) -> Answered<Json<api::BlockChosen>> {
-    let (mode, rate) = (convert::mode(request.mode), request.rate_bytes_per_second);
-    let asked = control.by(&peer).op(Op::Block { volume: name, mode, rate }).await?;
-    let Answer::Block { block } = asked else {
-        unreachable!("the pool answers Block to who asks for one")
-    };
-    Ok(Json(api::BlockChosen { block_bytes: block }))
-}
-
-/// Remove a volume and its data.
-#[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume"),
-        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
-            the next sync")),
-    responses(
-        (status = 204, description = "The volume is gone, durably"),
-        (status = 404, description = "No volume has this name", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 409, description = "Streams are open on it", body = Problem,
-            content_type = "application/problem+json"),
-        (status = "default", description = "Any other bad answer", body = Problem,
-            content_type = "application/problem+json"),
-    ))]
-async fn volume_delete(
-    State(control): State<Control>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-    Text(name): Text,
-    staged: Staged,
-) -> Answered<StatusCode> {
-    control.permit(&peer, &name, Act::Own)?;
-    control.quotas.owns_service(&peer, control.entry.0.volume(&name).as_ref())?;
-    control.by(&peer).done(staged.op(Op::VolumeDelete { name })).await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
 /// List the asker's streams, and those on volumes that he may read or owns.
 #[utoipa::path(get, path = "/v1/streams", tag = "streams", responses(
     (status = 200, description = "All of them", body = api::Streams),
@@ -688,7 +379,7 @@ pub(crate) async fn open_stream(
 ) -> Result<api::StreamOpened, Box<Problem>> {
     let _turn = control.quotas.turn().await;
     let ask = control.by(&owner);
-    let (mode, start) = (convert::mode(request.mode), request.start_bytes);
+    let mode = convert::mode(request.mode);
     let (volume, contract) = (request.volume, convert::contract(&request.contract));
     scope::promise(&owner, contract.rate)?;
     let miss = request.miss_per_billion.map(node::Chance::of_billion);
@@ -710,10 +401,20 @@ pub(crate) async fn open_stream(
         exceeded.map_or(Ok(()), Err)?;
     }
     let early = request.early && mode == node::Mode::Read;
-    let opening = Opening { volume: volume.clone(), mode, contract, start, early, miss };
-    let opened = match request.shared_window {
-        true => open_window(&ask, opening).await,
-        false => open_carried(&ask, opening).await,
+    let mut start = started_at(&ask, &volume, mode, request.start_bytes);
+    let opened = loop {
+        let opening = Opening { volume: volume.clone(), mode, contract, start, early, miss };
+        let opened = match request.shared_window {
+            true => open_window(&ask, opening).await,
+            false => open_carried(&ask, opening).await,
+        };
+        // A ring may have given up its first bytes since.
+        match opened {
+            Err(node::Error::GivenUp { start: now }) if request.start_bytes.is_zero() => {
+                start = now;
+            }
+            opened => break opened,
+        }
     };
     let (stream, window, shared) = opened.map_err(|error| refused(&control, &error))?;
     let shared_window = shared.is_some();
@@ -737,6 +438,14 @@ pub(crate) async fn open_stream(
         shared_window,
         begins,
     })
+}
+
+/// Where a stream begins: a reader that names no place at the start of what a ring holds.
+fn started_at(ask: &Ask, volume: &str, mode: node::Mode, asked: Bytes) -> Bytes {
+    if mode != node::Mode::Read || !asked.is_zero() {
+        return asked;
+    }
+    ask.0.volume(volume).and_then(|found| found.start).unwrap_or(asked)
 }
 
 /// When a reader that has what is there as soon as it is has its first bytes, and its contract.
@@ -900,45 +609,6 @@ async fn stream_close(
     control.quotas.owns_stream(&peer, &control.sessions, StreamId(id))?;
     let durable_bytes = control.sessions.close(StreamId(id), Stop::Closed).await?;
     Ok(Json(api::StreamClosed { id, durable_bytes }))
-}
-
-/// End the contract of a handle on a volume, and its connection: by the volume's owner, the
-/// handle's user, or an administrator. What it has asked for is answered as best effort.
-#[utoipa::path(delete, path = "/v1/volumes/{name}/handles/{handle}", tag = "volumes",
-    params(("name" = String, Path, description = "The name of the volume"),
-        ("handle" = u64, Path, description = "The number of the handle")),
-    responses(
-        (status = 200, description = "It has no contract any more", body = api::Volume),
-        (status = 403, description = "Not permitted", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 404, description = "No volume has this name, or no such handle", body = Problem,
-            content_type = "application/problem+json"),
-        (status = "default", description = "Any other bad answer", body = Problem,
-            content_type = "application/problem+json"),
-    ))]
-async fn handle_end(
-    State(control): State<Control>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
-    VolumeAndHandle(name, handle): VolumeAndHandle,
-) -> Answered<Json<api::Volume>> {
-    let handle = HandleId(handle);
-    let (found, who) = (control.entry.0.volume(&name), control.quotas.who(&peer));
-    let found = view::volume(found, &who, &name, &[Act::Read, Act::Own])?;
-    let known = found.handles.iter().find(|one| one.handle == handle);
-    let known = known.ok_or_else(|| Failure::from(no_such_handle(&name, handle)))?;
-    if known.uid != peer.uid {
-        control.permit(&peer, &name, Act::Own)?;
-    }
-    control.sessions.end_handle(handle, Stop::HandleEnded);
-    // Its connection closes it, too, when nothing of it is under way: that finds it closed.
-    control.entry.own().done(Op::HandleClose { handle }).await?;
-    control.quotas.forget_handle(handle);
-    Ok(Json(control.after(&peer, &name)?))
-}
-
-fn no_such_handle(volume: &str, handle: HandleId) -> Problem {
-    let what = format!("volume \"{volume}\" has no handle {} with a contract", handle.0);
-    Problem::new(Code::NotFound, what, "`slackline volume show` lists those that there are")
 }
 
 /// Show who may hold how much, and holds.

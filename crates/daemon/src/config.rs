@@ -68,6 +68,8 @@ pub struct Options {
     /// Where the daemon keeps its certificate and what its tokens are checked with, in a
     /// directory for each pool.
     pub state_dir: Option<PathBuf>,
+    /// A command that is run for each event, with the event as JSON on its standard input.
+    pub event_hook: Option<PathBuf>,
     /// Who may hold how much.
     pub quota: Option<Rules>,
     /// How contracts on ordinary files are given.
@@ -93,6 +95,8 @@ pub struct Settings {
     pub listen: Listen,
     /// Where the daemon keeps its state; none where the system names no place.
     pub state: Option<PathBuf>,
+    /// A command that is run for each event.
+    pub event_hook: Option<PathBuf>,
     /// Who may hold how much.
     pub quota: Rules,
     /// How contracts on ordinary files are given.
@@ -204,6 +208,7 @@ impl Options {
             tls_key: self.tls_key.or(other.tls_key),
             plain_tcp: self.plain_tcp.or(other.plain_tcp),
             state_dir: self.state_dir.or(other.state_dir),
+            event_hook: self.event_hook.or(other.event_hook),
             quota: self.quota.or(other.quota),
             files: self.files.or(other.files),
         }
@@ -268,6 +273,7 @@ impl Options {
             files: self.files.unwrap_or_default(),
             listen,
             state: self.state_dir.or_else(default_state),
+            event_hook: self.event_hook,
             quota,
             disks: self.disks,
             keep_alive,

@@ -7,7 +7,7 @@
 use crate::api;
 use crate::door::{Door, Full, Guest, Kind};
 use crate::ends::Whole;
-use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN};
+use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN, LAST_WORD_WITHIN};
 use crate::lock::Mutex;
 use crate::made_room::MadeRoom;
 use crate::page;
@@ -155,13 +155,19 @@ async fn carry(
     );
     // However it ends is its program's affair.
     tokio::select! {
+        biased; // whoever is to leave because the daemon stops leaves in order
+        _ = stopping.wait_for(|&stopping| stopping) => {}
         _ = connection.as_mut() => return,
         () = seat.left() => return,
         () = over.over() => return,
-        _ = stopping.wait_for(|&stopping| stopping) => {}
     }
     connection.as_mut().graceful_shutdown();
-    tokio::select! { _ = connection => {}, () = seat.left() => {} }
+    // One that watches has been answered long ago, and is told that this was all.
+    let left = async {
+        seat.left().await;
+        tokio::time::sleep(LAST_WORD_WITHIN).await;
+    };
+    tokio::select! { _ = connection => {}, () = left => {} }
 }
 
 /// Answers one request, when it is the user's turn.

@@ -176,10 +176,20 @@ pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
         number: volume.id.0,
         kind: kind_told(volume.ownership),
         times: volume.times.map(times_told),
+        recorded: volume.recorded.map(|(begins_ns, ends_ns, within_ns)| api::Recorded {
+            begins_ns,
+            ends_ns,
+            within_ns,
+        }),
         name: volume.name,
         owner: quotas.owner_told(volume.ownership),
         size_bytes: volume.size,
         length_bytes: volume.length,
+        ring: volume.start.map(|start| api::Ring {
+            start_bytes: start,
+            held_bytes: volume.length.saturating_sub(start),
+            keep_ns: volume.keep,
+        }),
         placement: api::Placement {
             disks: volume.placement.disks.iter().map(|disk| disk.0).collect(),
             zone: zone(volume.placement.zone),

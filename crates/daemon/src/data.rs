@@ -344,7 +344,7 @@ fn silent(limit: Duration) -> Problem {
     )
 }
 
-/// The size of a volume; zero where it does not exist.
+/// Where the space of a volume ends, a ring's as far as it is now; zero where it does not exist.
 fn volume_size(ask: &Ask, name: &str) -> Bytes {
-    ask.0.volume(name).map_or(Bytes::ZERO, |volume| volume.size)
+    ask.0.volume(name).map_or(Bytes::ZERO, |volume| volume.end())
 }

@@ -156,6 +156,10 @@ impl Pool for engine::Pool {
         self.entries(who, directory, after, most)
     }
 
+    fn recorded(&self, name: &str) -> Option<node::Recorded> {
+        self.recorded(name)
+    }
+
     fn space(&self) -> (Bytes, Bytes) {
         self.space()
     }

@@ -13,12 +13,18 @@ use wire::control::{
 /// A recording that has less than this left is told of.
 const SOON_FULL: Duration = Duration::from_secs(3_600);
 
-fn broken(what: String, next_step: impl Into<String>) -> Finding {
-    Finding { weight: Weight::Broken, what, next_step: next_step.into() }
+fn broken(key: String, what: String, next_step: impl Into<String>) -> Finding {
+    let next_step = next_step.into();
+    Finding { key, volume: None, weight: Weight::Broken, what, next_step }
 }
 
-fn look(what: String, next_step: impl Into<String>) -> Finding {
-    Finding { weight: Weight::Look, what, next_step: next_step.into() }
+fn look(key: String, what: String, next_step: impl Into<String>) -> Finding {
+    Finding { weight: Weight::Look, ..broken(key, what, next_step) }
+}
+
+/// The same, which is about this volume.
+fn on(volume: &str, finding: Finding) -> Finding {
+    Finding { volume: Some(volume.into()), ..finding }
 }
 
 /// All of it, with what is found in it.
@@ -56,28 +62,28 @@ fn findings(status: &Status, policy: &PolicyState) -> Vec<Finding> {
         let what = "the pool is read-only, because a write of metadata failed";
         let next = "look into the kernel's log for what the disk reported, stop the daemon, and \
                     run `slackline pool check DEVICE...`";
-        found.push(broken(what.into(), next));
+        found.push(broken("read_only".into(), what.into(), next));
     }
     let has_contracts = !status.streams.is_empty() || status.volumes.iter().any(is_under_contract);
     if !policy.promised && has_contracts {
         let what = format!("no contract is a promise under the policy {}", status.policy);
         found.push(broken(
+            "policy".into(),
             what,
             "choose one that keeps contracts: `slackline pool set --policy slack`",
         ));
     }
     status.disks.iter().for_each(|disk| of_disk(disk, &mut found));
-    found.extend(of_host("an answer's way to its program", &status.delivery));
+    let way = "an answer's way to its program";
+    found.extend(of_host("host/delivery".into(), way, &status.delivery));
     status.volumes.iter().for_each(|volume| of_volume(volume, &mut found));
     for stream in &status.streams {
         of_stream(stream, status.size_of(&stream.volume), &mut found);
     }
-    found.extend(
-        status
-            .warnings
-            .iter()
-            .map(|warning| look(warning.clone(), "do what it says, and start the daemon again")),
-    );
+    found.extend(status.warnings.iter().enumerate().map(|(n, warning)| {
+        let next = "do what it says, and start the daemon again";
+        look(format!("warning/{n}"), warning.clone(), next)
+    }));
     found.sort_by_key(|finding| finding.weight); // stable: in the order of what they are about
     found
 }
@@ -96,7 +102,7 @@ fn of_disk(disk: &Disk, found: &mut Vec<Finding>) {
         let what = format!("disk {number} ({device}) failed {}", counted(disk.errors, "command"));
         let next = "copy what matters to another disk; `slackline pool status` lists the places, \
                     and the kernel's log says more";
-        found.push(broken(what, next));
+        found.push(broken(format!("disk/{number}/errors"), what, next));
     }
     if disk.profile.verdict != Verdict::Fresh {
         let what = format!(
@@ -107,7 +113,7 @@ fn of_disk(disk: &Disk, found: &mut Vec<Finding>) {
             "the daemon measures it again by itself when nothing else wants the disk; at once: \
              `slackline pool reprofile --disk {number}`"
         );
-        found.push(look(what, next));
+        found.push(look(format!("disk/{number}/profile"), what, next));
     }
     if let Some(reason) = disk.odds.as_ref().and_then(|odds| odds.broken) {
         let reason = match reason {
@@ -116,18 +122,20 @@ fn of_disk(disk: &Disk, found: &mut Vec<Finding>) {
         };
         let what = format!("the odds on disk {number} do not hold: {reason}");
         found.push(broken(
+            format!("disk/{number}/odds"),
             what,
             "close streams that were opened with --miss, or give them other odds",
         ));
     }
-    found.extend(of_host(&format!("the gap between two commands on disk {number}"), &disk.gap));
+    let gap = format!("the gap between two commands on disk {number}");
+    found.extend(of_host(format!("disk/{number}/gap"), &gap, &disk.gap));
 }
 
 /// Where the host takes longer than is charged, and charging more was refused.
-fn of_host(what: &str, time: &HostTime) -> Option<Finding> {
+fn of_host(key: String, what: &str, time: &HostTime) -> Option<Finding> {
     let refused = time.refused.as_ref()?;
     let what = format!("{what} takes longer than contracts are charged for: {refused}");
-    Some(look(what, "end one of these contracts, or take load off this machine"))
+    Some(look(key, what, "end one of these contracts, or take load off this machine"))
 }
 
 fn of_volume(volume: &Volume, found: &mut Vec<Finding>) {
@@ -136,10 +144,14 @@ fn of_volume(volume: &Volume, found: &mut Vec<Finding>) {
             "volume {} is served as best effort, because its contract does not fit any more: {}",
             volume.name, kept_out.detail
         );
-        found.push(broken(what, kept_out.next_step.clone()));
+        let key = format!("volume/{}/contract", volume.name);
+        found.push(on(&volume.name, broken(key, what, kept_out.next_step.clone())));
     }
-    let handles = volume.handles.iter().map(|handle| &handle.account);
-    for account in std::iter::once(&volume.account).chain(handles) {
+    let own = (format!("volume/{}/late", volume.name), &volume.account);
+    let handles = volume.handles.iter().map(|handle| {
+        (format!("volume/{}/handle/{}/late", volume.name, handle.id), &handle.account)
+    });
+    for (key, account) in std::iter::once(own).chain(handles) {
         if account.late_requests > 0 {
             let what = format!(
                 "volume {}: {} of {} under contract late, by {} at the most",
@@ -148,7 +160,7 @@ fn of_volume(volume: &Volume, found: &mut Vec<Finding>) {
                 counted(account.requests, "request"),
                 account.late_max_ns
             );
-            found.push(broken(what, WHY_LATE));
+            found.push(on(&volume.name, broken(key, what, WHY_LATE)));
         }
     }
 }
@@ -159,18 +171,20 @@ const WHY_LATE: &str = "`slackline pool status` says whether the disk took longe
 
 fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
     let name = format!("stream {} on {}", stream.id, stream.volume);
+    let key = |what: &str| format!("stream/{}/{what}", stream.id);
+    let mut found = |finding| found.push(on(&stream.volume, finding));
     // What may be late is judged by the odds of its disk.
     if stream.late_requests > 0 && stream.miss_per_billion.is_none() {
         let (late, all) = (stream.late_requests, counted(stream.requests, "request"));
         let what = format!("{name}: {late} of {all} late, by {} at the most", stream.late_max_ns);
-        found.push(broken(what, WHY_LATE));
+        found(broken(key("late"), what, WHY_LATE));
     }
     if !stream.gap_bytes.is_zero() {
         let what = format!(
             "{name}: {} were given up, because a disk did not answer in time",
             stream.gap_bytes
         );
-        found.push(broken(what, WHY_LATE));
+        found(broken(key("gap"), what, WHY_LATE));
     }
     if let Some(rate) = faster_source(stream) {
         let what = format!(
@@ -182,7 +196,7 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
             stream.id,
             disk::exact_rate(rate)
         );
-        found.push(look(what, next));
+        found(look(key("slowed"), what, next));
     }
     if let Some(left) = stream.left(size).filter(|left| *left < SOON_FULL) {
         let what = format!(
@@ -193,7 +207,7 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
         let twice = twice(size.unwrap_or_default());
         let next =
             format!("give it more room: `slackline volume resize {} {twice}`", stream.volume);
-        found.push(look(what, next));
+        found(look(key("soon_full"), what, next));
     }
 }
 
@@ -216,14 +230,14 @@ fn twice(size: Bytes) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use serde_json::{Value, json};
     use wire::control::PolicyAdmission;
 
     /// A pool with one disk, one volume under contract and one stream that writes, of which
     /// nothing is to be said.
-    fn sound() -> Value {
+    pub fn sound() -> Value {
         let traffic = json!({ "requests": 0, "bytes": 0 });
         let lateness = json!({ "count": 0, "p50_ns": 0, "p999_ns": 0, "max_ns": 0 });
         let disk = json!({
@@ -276,6 +290,11 @@ mod tests {
             settings: Vec::new(),
             kept: false,
         }
+    }
+
+    /// Everything, with what is found in this status, under a policy that keeps contracts.
+    pub fn overview_of(status: &Value) -> Overview {
+        overview(serde_json::from_value(status.clone()).unwrap(), policy(true))
     }
 
     /// What is found after this part of the status, named as in RFC 6901, has become that.

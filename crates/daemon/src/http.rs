@@ -109,9 +109,12 @@ impl Found {
             content_type = "application/problem+json"),
         (status = 409, description = "The contract does not fit, with the figures", body = Problem,
             content_type = "application/problem+json"),
+        (status = 410, description = "A ring has given up its first bytes: ask for a range",
+            body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "The bytes are not those of `if-match`", body = Problem,
             content_type = "application/problem+json"),
-        (status = 416, description = "The range begins behind the recorded bytes", body = Problem,
+        (status = 416, description = "The range begins behind the recorded bytes, or before those \
+            that a ring holds", body = Problem,
             content_type = "application/problem+json"),
         (status = "default", description = "Any other bad answer", body = Problem,
             content_type = "application/problem+json"),
@@ -140,6 +143,10 @@ async fn data_get(
         Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         Wanted::Nothing => return Ok(unsatisfiable(length, headers)),
     };
+    let start = found.status.start.unwrap_or_default();
+    if range.start < start && method != Method::HEAD {
+        return Ok(given_up(start, (status, length), headers));
+    }
     if status == StatusCode::PARTIAL_CONTENT {
         let range = headers::ContentRange::bytes(range.start.get()..range.end.get(), length.get());
         headers::HeaderMapExt::typed_insert(&mut headers, range.expect("a range with bytes in it"));
@@ -224,7 +231,7 @@ fn told(service: Result<Query<Service>, QueryRejection>) -> Result<Told, Failure
     Ok(Told { rate, priority: service.priority.map(priority::priority) })
 }
 
-fn bad_query(what: String) -> Failure {
+pub(crate) fn bad_query(what: String) -> Failure {
     let next = "a read has `rate=2MB/s`, `priority=interactive` or neither; a write no rate";
     Problem::new(Code::BadRequest, what, next).into()
 }
@@ -232,6 +239,24 @@ fn bad_query(what: String) -> Failure {
 fn changed() -> Failure {
     let next = "read the volume's `etag` again, and decide anew";
     Problem::new(Code::Precondition, "the volume's bytes are not those that you know", next).into()
+}
+
+/// What was asked for a ring has given up.
+fn given_up(
+    start: Bytes,
+    (asked, length): (StatusCode, Bytes),
+    mut headers: HeaderMap,
+) -> Response {
+    let problem = crate::problem::of(&node::Error::GivenUp { start });
+    let next_step = format!("ask for `range: bytes={}-`", start.get());
+    let mut answer = Failure::from(Problem { next_step, ..problem }).into_response();
+    if asked == StatusCode::PARTIAL_CONTENT {
+        let known = headers::ContentRange::unsatisfied_bytes(length.get());
+        headers::HeaderMapExt::typed_insert(&mut headers, known);
+        *answer.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
+    }
+    answer.headers_mut().extend(headers);
+    answer
 }
 
 fn unsatisfiable(length: Bytes, mut headers: HeaderMap) -> Response {

@@ -23,6 +23,7 @@ mod descriptors;
 mod door;
 mod ends;
 mod engine;
+mod events;
 pub mod files;
 mod findings;
 pub mod http;

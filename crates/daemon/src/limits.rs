@@ -56,6 +56,16 @@ pub const KEEP_ALIVE_MIN: units::Duration = units::Duration::from_secs(1);
 pub const KEEP_ALIVE_MAX: units::Duration = units::Duration::from_secs(24 * 3600);
 /// A data connection that has not said what it wants is closed after this time.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
+/// What is left of an answer that goes on, when the daemon stops, has this time to be written.
+pub const LAST_WORD_WITHIN: Duration = Duration::from_millis(250);
+/// Events that are kept for whoever asks.
+pub const EVENTS_KEPT: usize = 1_000;
+/// Of what happens between two looks so many events are told one by one.
+pub const EVENTS_PER_LOOK: usize = 100;
+/// Events that wait for the command that is run for each.
+pub const HOOK_WAITING_MAX: usize = 256;
+/// That command has this time for each.
+pub const HOOK_WITHIN: Duration = Duration::from_secs(10);
 /// A TLS handshake, with both sides' part of it, has this time.
 pub const TLS_WITHIN: Duration = Duration::from_secs(5);
 /// Who comes over TCP has shown a token that is good after this time, or is sent away.

@@ -1,24 +1,30 @@
-//! What people watch: everything with what is found in it, once or each second, and the last day.
+//! What people watch: everything with what is found in it, once or each second, what happened, and
+//! the last day.
 //!
 //! Invariants: what is made for all who watch takes at most a fiftieth of a processor; watching
 //! ends with the daemon.
 
 use crate::api::{Control, Failure};
 use crate::convert;
+use crate::events::Seen;
 use crate::findings;
+use crate::http::bad_query;
 use crate::live::Watcher;
 use crate::quotas::Peer;
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{ConnectInfo, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{ConnectInfo, Query, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
+use serde::Deserialize;
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wire::Problem;
@@ -31,9 +37,10 @@ const PART: u32 = 50;
 
 /// The routes of this room.
 pub fn routes() -> OpenApiRouter<Control> {
-    OpenApiRouter::new().routes(routes!(overview)).routes(routes!(history))
+    OpenApiRouter::new().routes(routes!(overview)).routes(routes!(history)).routes(routes!(events))
 }
 
+/// What this peer is shown.
 fn seen(control: &Control, peer: &Peer) -> api::Overview {
     let (pool, shown) = (&*control.entry.0, control.shown(peer));
     let policy = convert::policy(&shown);
@@ -113,6 +120,55 @@ impl hyper::body::Body for Events {
 ))]
 async fn history(State(control): State<Control>) -> Json<api::History> {
     Json(control.live.history())
+}
+
+/// Looks for events until the daemon stops.
+pub async fn watch(control: Control, mut stopping: watch::Receiver<bool>) {
+    let (mut seen, root) = (Seen::default(), Peer::known(0));
+    let mut wait = Duration::ZERO;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            _ = stopping.wait_for(|&stopping| stopping) => return,
+        }
+        let began = Instant::now();
+        control.events.look(&mut seen, &self::seen(&control, &root));
+        wait = pause(began.elapsed(), 1);
+    }
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct After {
+    /// Only events with a larger number than this
+    after: Option<u64>,
+}
+
+/// Show the last events, the oldest first: of streams and volumes, those that the asker may see;
+/// of the pool, its disks and the host, to root. To follow, ask again with the last number.
+#[utoipa::path(get, path = "/v1/events", tag = "daemon", params(After), responses(
+    (status = 200, description = "The last events", body = api::Events),
+    (status = 400, description = "The query cannot be read", body = Problem,
+        content_type = "application/problem+json"),
+))]
+async fn events(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    query: Result<Query<After>, QueryRejection>,
+) -> Result<Json<api::Events>, Failure> {
+    let Query(After { after }) = query.map_err(|rejection| bad_query(rejection.body_text()))?;
+    let (last, events) = control.events.after(after.unwrap_or(0));
+    let all = control.quotas.who(&peer).is_superuser
+        && peer.scope.as_deref().is_none_or(token::Grant::is_for_all);
+    let shown: HashSet<String> = match all || events.is_empty() {
+        true => HashSet::new(),
+        false => control.shown(&peer).volumes.into_iter().map(|one| one.name).collect(),
+    };
+    let is_shown =
+        |event: &api::Event| all || event.volume.as_ref().is_some_and(|it| shown.contains(it));
+    let events = events.into_iter().filter(is_shown).collect();
+    Ok(Json(api::Events { run: control.run, last, events }))
 }
 
 #[cfg(test)]

@@ -219,6 +219,8 @@ pub trait Pool: Send + Sync + 'static {
     fn entries(&self, _: &Who, _directory: &str, _after: &str, _most: usize) -> Vec<node::Entry> {
         Vec::new()
     }
+    /// When the bytes of a volume were recorded: [`node::Node::recorded`].
+    fn recorded(&self, name: &str) -> Option<node::Recorded>;
     /// The room for volumes on all disks, and what of it is free.
     fn space(&self) -> (Bytes, Bytes) {
         let disks = self.status().disks;

@@ -4,6 +4,7 @@
 use node::{DeviceError, Error, Refusal};
 use report::{counted, percent};
 use store::StoreError;
+use units::{Bytes, Rate};
 use wire::control::Service;
 use wire::{Code, Problem};
 
@@ -121,6 +122,8 @@ pub fn of(error: &Error) -> Problem {
         Error::PoolFull { .. }
         | Error::VolumeFull { .. }
         | Error::BeyondEnd { .. }
+        | Error::GivenUp { .. }
+        | Error::RingTooSmall { .. }
         | Error::NoMemory { .. }
         | Error::Busy { .. } => of_space(error),
         Error::Device { .. } | Error::ReadOnly { .. } => of_device(error),
@@ -173,6 +176,10 @@ fn of_store(error: &StoreError) -> Problem {
         StoreError::NoSuchDisk { .. } => Code::NoSuchDisk,
         StoreError::NoSpace { .. } | StoreError::MetadataFull { .. } => Code::PoolFull,
         StoreError::BadName { .. }
+        | StoreError::RingTooSmall { .. }
+        | StoreError::RingResized
+        | StoreError::NoRing
+        | StoreError::BadKeep
         | StoreError::BadRun { .. }
         | StoreError::DiskTwice { .. }
         | StoreError::TooLarge { .. }
@@ -200,6 +207,19 @@ fn of_space(error: &Error) -> Problem {
             Code::BeyondEnd,
             format!("the access lies behind the end of the volume, at {size}"),
             "`slackline volume show` tells its size",
+        ),
+        Error::GivenUp { start } => Problem::new(
+            Code::GivenUp,
+            format!("the ring has given these bytes up: what it holds begins at {}", start.get()),
+            "read from there on; `slackline volume show` tells what a ring holds",
+        ),
+        Error::RingTooSmall { size, least } => Problem::new(
+            Code::Invalid,
+            format!(
+                "for this contract a ring of {size} is too small: more than half of it would be \
+                 given up ahead of the writer"
+            ),
+            format!("record to a ring of {least} at least, or ask for a smaller rate or blocks"),
         ),
         Error::NoMemory { asked, free } => Problem::new(
             Code::NoMemory,
@@ -244,10 +264,12 @@ fn of_device(error: &Error) -> Problem {
 
 fn refused(refusal: &Refusal) -> Problem {
     let disk = refusal.disk.0;
-    let mut detail = format!(
-        "disk {disk} cannot keep this contract: its utilisation would be {}",
-        percent(refusal.utilisation_ppm)
-    );
+    let mut detail = format!("disk {disk} cannot keep this contract: ");
+    detail.push_str(&match refusal.utilisation_ppm {
+        // Nobody reads a percentage of eight digits.
+        ppm @ 10_000_000.. => format!("it would need {} times the disk's time", ppm / 1_000_000),
+        ppm => format!("its utilisation would be {}", percent(ppm)),
+    });
     match refusal.deadline {
         None if refusal.undecided => {
             detail = format!(
@@ -277,15 +299,17 @@ fn refused(refusal: &Refusal) -> Problem {
         "try again soon, or when less waits".into()
     } else if rate.is_zero() {
         format!(
-            "no rate fits in these blocks; use others (`slackline plan` compares them: longer ones \
+            "no rate fits in these blocks; use {} (`slackline plan` compares them: longer ones \
              take less of the disk, but what is due sooner, the metadata log included, waits for all \
-             of one), close a stream on disk {disk}, or place the volume on another disk"
+             of one), close a stream on disk {disk}, or place the volume on another disk",
+            refusal.longer.map_or_else(|| "others".into(), in_blocks),
         )
     } else {
         format!(
-            "the largest rate that fits in these blocks is {rate}: ask for `--rate {}B/s`, use \
-             larger blocks, or close a stream",
-            rate.get()
+            "the largest rate that fits in these blocks is {rate}: ask for `--rate {}B/s`{}, or \
+             close a stream",
+            rate.get(),
+            refusal.longer.map(|it| format!(", use {}", in_blocks(it))).unwrap_or_default(),
         )
     };
     if refusal.parts > 1 && !refusal.undecided {
@@ -301,9 +325,19 @@ fn refused(refusal: &Refusal) -> Problem {
         excess_ns: refusal.deadline.map(|(_, excess)| excess),
         rate_max_bytes_per_second: rate,
         bus: refusal.bus.as_deref().map(crate::bus::told).map(Box::new),
+        longer: refusal.longer.map(|(block, rate)| wire::control::LongerBlocks {
+            block_bytes: block,
+            rate_bytes_per_second: rate,
+        }),
         undecided: refusal.undecided,
     });
     problem
+}
+
+/// Blocks that do better than those that were asked for, and what fits in them.
+fn in_blocks((block, rate): (Bytes, Rate)) -> String {
+    let block = block.to_string();
+    format!("blocks of {block} (`--block {}`), in which {rate} fits", block.replace(' ', ""))
 }
 
 fn counted_are(n: u64, what: &str) -> String {
@@ -319,7 +353,7 @@ mod tests {
     use super::*;
     use disk::{BusPlan, BusShare};
     use node::DiskIndex;
-    use units::{Bytes, Duration, Rate};
+    use units::Duration;
 
     #[test]
     fn a_refusal_says_all_its_figures_in_words() {
@@ -328,6 +362,7 @@ mod tests {
             utilisation_ppm: 1_023_456,
             deadline: Some((Duration::from_millis(507), Duration::from_millis(7))),
             rate_max: Rate::per_second(817_432),
+            longer: None,
             bus: None,
             undecided: false,
             parts: 1,
@@ -340,9 +375,40 @@ mod tests {
         assert_eq!(
             problem.next_step,
             "the largest rate that fits in these blocks is 817 kB/s: ask for `--rate 817432B/s`, \
-             use larger blocks, or close a stream"
+             or close a stream"
         );
         assert_eq!(problem.refusal.unwrap().excess_ns, Some(Duration::from_millis(7)));
+    }
+
+    /// Longer blocks are named where they help, with what they would take; and nobody is told of
+    /// a utilisation of millions of percent.
+    #[test]
+    fn a_refusal_names_longer_blocks_only_where_they_take_more() {
+        let refusal = |longer| Refusal {
+            disk: DiskIndex(0),
+            utilisation_ppm: 221_307_728_900,
+            deadline: None,
+            rate_max: Rate::per_second(817_432),
+            longer,
+            bus: None,
+            undecided: false,
+            parts: 1,
+        };
+        let problem = of(&Error::Refused(refusal(None)));
+        assert!(problem.detail.ends_with("it would need 221307 times the disk's time"));
+        assert!(!problem.next_step.contains("blocks of"), "{}", problem.next_step);
+        let longer = (Bytes::mib(4), Rate::per_second(2_000_000));
+        let problem = of(&Error::Refused(refusal(Some(longer))));
+        assert_eq!(
+            problem.next_step,
+            "the largest rate that fits in these blocks is 817 kB/s: ask for `--rate 817432B/s`, use \
+             blocks of 4 MiB (`--block 4MiB`), in which 2 MB/s fits, or close a stream"
+        );
+        let longer = problem.refusal.unwrap().longer.unwrap();
+        assert_eq!(
+            (longer.block_bytes.get(), longer.rate_bytes_per_second.get()),
+            (4 << 20, 2_000_000)
+        );
     }
 
     /// Who is refused because three disks share a bus should look for another bus, not for
@@ -355,6 +421,7 @@ mod tests {
             utilisation_ppm: 1_000_000,
             deadline: None,
             rate_max: Rate::ZERO,
+            longer: None,
             bus: Some(Box::new(BusShare::new(bus).unwrap())),
             undecided: false,
             parts: 1,
@@ -392,6 +459,7 @@ mod tests {
                     utilisation_ppm: 990_000,
                     deadline: None,
                     rate_max: Rate::ZERO,
+                    longer: None,
                     bus: None,
                     undecided: false,
                     parts: 1,
@@ -409,6 +477,8 @@ mod tests {
             Error::PoolFull { asked, free },
             Error::VolumeFull { size },
             Error::BeyondEnd { size },
+            Error::GivenUp { start: size },
+            Error::RingTooSmall { size, least: asked },
             Error::NoMemory { asked, free },
             Error::Busy { waiting: 64 },
             Error::WrongMode,

@@ -9,6 +9,7 @@ use crate::api::Control;
 use crate::config::{Settings, SocketMode};
 use crate::data::House;
 use crate::door::{Door, Kind};
+use crate::events::{Events, Hook};
 use crate::files::{Files, Together};
 use crate::limits::{
     CONTROL_STOP_WITHIN, DATA_STOP_WITHIN, DISKS_STOP_WITHIN, KEEP_ALIVE, connections_for,
@@ -23,7 +24,7 @@ pub use crate::timely::Serving;
 use crate::timely::TimelyThreads;
 use crate::tls::TlsError;
 use crate::tokens::Tokens;
-use crate::{control, data, descriptors, nbd, notify, routes};
+use crate::{control, data, descriptors, nbd, notify, overview, routes};
 use node::Op;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,6 +48,8 @@ pub struct ServeOptions {
     pub listen: Listen,
     /// Where the daemon keeps its state, in a directory for each pool.
     pub state: Option<PathBuf>,
+    /// A command that is run for each event.
+    pub event_hook: Option<PathBuf>,
 }
 
 impl ServeOptions {
@@ -58,7 +61,8 @@ impl ServeOptions {
         let files = Files::new(&settings.files, settings.node.host_latency);
         let (mode, keep_alive) = (settings.socket_mode, settings.keep_alive);
         let (listen, state) = (settings.listen.clone(), settings.state.clone());
-        Self { mode, quotas, files, keep_alive, timely: Serving::InRealTime, listen, state }
+        let (timely, event_hook) = (Serving::InRealTime, settings.event_hook.clone());
+        Self { mode, quotas, files, keep_alive, timely, listen, state, event_hook }
     }
 }
 
@@ -70,8 +74,9 @@ impl From<SocketMode> for ServeOptions {
         let whole = Whole { memory: node.memory, space: Bytes::MAX };
         let quotas = Quotas::new(&rules, whole, vec![0, quotas::own_uid()]);
         let files = Files::new(&Default::default(), node.host_latency);
-        let (keep_alive, timely) = (KEEP_ALIVE, Serving::Apart);
-        Self { mode, quotas, files, keep_alive, timely, listen: Listen::default(), state: None }
+        let (keep_alive, timely, listen) = (KEEP_ALIVE, Serving::Apart, Listen::default());
+        let (state, event_hook) = (None, None);
+        Self { mode, quotas, files, keep_alive, timely, listen, state, event_hook }
     }
 }
 
@@ -137,7 +142,9 @@ pub async fn serve(
     options: impl Into<ServeOptions>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let ServeOptions { mode, quotas, files, keep_alive, timely, listen, state } = options.into();
+    let options = options.into();
+    let ServeOptions { mode, quotas, files, keep_alive, timely, listen, state, event_hook } =
+        options;
     let threads = TimelyThreads::start(timely).map_err(ServeError::Runtime)?;
     let descriptors = descriptors::raise();
     let warnings: Vec<String> = descriptors::warning(descriptors).into_iter().collect();
@@ -168,10 +175,12 @@ pub async fn serve(
         files: Arc::clone(&files),
         tokens: Arc::clone(&tokens),
         live,
+        events: Events::new(event_hook.map(Hook::start).transpose().map_err(ServeError::Runtime)?),
         data_socket: claim.data_path(),
         since: entry.0.now(),
         run: run_number(),
     };
+    tokio::spawn(overview::watch(control.clone(), is_stopping.clone()));
     let kept_files = Arc::clone(&files);
     let (own, sessions_of_house) = (entry.clone(), Arc::clone(&sessions));
     let timely = threads.handle();

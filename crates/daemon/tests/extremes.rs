@@ -51,6 +51,12 @@ fn requests() -> Vec<(&'static str, &'static str, &'static str, Value)> {
             json!({"name": "n", "size_bytes": 1_048_576,
             "placement": {"disks": [0]}}),
         ),
+        (
+            "POST",
+            "/v1/volumes",
+            "/v1/volumes",
+            json!({"name": "r", "size_bytes": 33_554_432, "ring": true, "keep_ns": 1u64 << 40}),
+        ),
         ("PATCH", "/v1/volumes/v", "/v1/volumes/{name}", json!({"size_bytes": 8_388_608})),
         (
             "PUT",
@@ -58,6 +64,7 @@ fn requests() -> Vec<(&'static str, &'static str, &'static str, Value)> {
             "/v1/volumes/{name}/times",
             json!({"accessed_ns": 1_000_000_000, "modified_ns": 2_000_000_000}),
         ),
+        ("PUT", "/v1/volumes/v/keep", "/v1/volumes/{name}/keep", json!({"keep_ns": 1u64 << 40})),
         ("POST", "/v1/volumes/v/rename", "/v1/volumes/{name}/rename", json!({"to": "v"})),
         ("POST", "/v1/entries", "/v1/entries", json!({"directory": "", "after": ""})),
         ("POST", "/v1/file", "/v1/file", json!({"name": "v"})),

@@ -98,6 +98,30 @@ fn each_figure_is_documented() {
     assert_eq!(written, rows, "rows of figures that are not there any more");
 }
 
+/// The alerts and the dashboard ask for series that are there; counters by their whole name.
+#[test]
+fn alerts_and_the_dashboard_ask_for_what_is_told() {
+    let daemon = Running::start();
+    let (_, text) = asked(&daemon, "*/*");
+    let told: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .map(|line| line.split(' ').next().unwrap())
+        .collect();
+    for file in ["prometheus/slackline.rules.yml", "grafana/slackline.json"] {
+        let path = format!("{}/../../packaging/{file}", env!("CARGO_MANIFEST_DIR"));
+        let wanted = std::fs::read_to_string(path).unwrap();
+        let mut names = 0;
+        for (at, _) in wanted.match_indices("slackline_") {
+            let rest = &wanted[at..];
+            let end = rest.find(|c: char| c != '_' && !c.is_ascii_alphanumeric()).unwrap();
+            assert!(told.contains(&rest[..end]), "{file}: nothing is told of {}", &rest[..end]);
+            names += 1;
+        }
+        assert!(names >= 8, "{file} asks for {names} series");
+    }
+}
+
 /// Who does not know OpenMetrics has the same series, counters named whole.
 #[test]
 fn the_text_format_before_openmetrics_has_the_same_series() {

@@ -83,6 +83,7 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         "class": "latency", "len_bytes": 4096, "within_ns": 50_000_000, "every_ns": 100_000_000}});
     let (plan, service) = ("/v1/plan", "/v1/volumes/{name}/service");
     let (rename, times) = ("/v1/volumes/{name}/rename", "/v1/volumes/{name}/times");
+    let (keep, recorded) = ("/v1/volumes/{name}/keep", "/v1/volumes/{name}/recorded");
     let (block, access) = ("/v1/volumes/{name}/block", "/v1/volumes/{name}/access");
     let of = |rate: u64| json!({"mode": "write", "rate_bytes_per_second": rate});
     let (profile, reprofile) = ("/v1/disks/{disk}/profile", "/v1/disks/{disk}/reprofile");
@@ -116,6 +117,17 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("POST", "/v1/volumes/nobody/rename", rename, json!({"to": "c"}), 404),
         ("PUT", "/v1/volumes/a%20b/times", times, json!({"modified_ns": -1}), 204),
         ("PUT", "/v1/volumes/nobody/times", times, json!({}), 404),
+        ("POST", list, list, json!({"name": "r", "size_bytes": 1 << 25, "ring": true}), 201),
+        ("POST", list, list, json!({"name": "p", "size_bytes": 1, "keep_ns": 1u64 << 40}), 400),
+        ("GET", "/v1/volumes/r", one, json!(null), 200),
+        ("PUT", "/v1/volumes/r/keep", keep, json!({"keep_ns": 1u64 << 40}), 204),
+        ("PUT", "/v1/volumes/r/keep", keep, json!({}), 204),
+        ("PUT", "/v1/volumes/r/keep", keep, json!({"keep_ns": 1u64 << 61}), 400),
+        ("PUT", "/v1/volumes/a%20b/keep", keep, json!({"keep_ns": 1u64 << 40}), 400),
+        ("PUT", "/v1/volumes/nobody/keep", keep, json!({}), 404),
+        ("GET", "/v1/volumes/a%20b/recorded?at_ns=5&offset_bytes=0", recorded, json!(null), 200),
+        ("GET", "/v1/volumes/a%20b/recorded?at=5", recorded, json!(null), 400),
+        ("GET", "/v1/volumes/nobody/recorded", recorded, json!(null), 404),
         ("POST", "/v1/entries", "/v1/entries", json!({"directory": "", "after": "a"}), 200),
         ("POST", "/v1/file", "/v1/file", json!({"name": "a b"}), 200),
         ("POST", "/v1/file", "/v1/file", json!({"name": "nobody"}), 404),
@@ -146,6 +158,7 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("GET", "/v1/status", "/v1/status", json!(null), 200),
         ("GET", "/v1/overview", "/v1/overview", json!(null), 200),
         ("GET", "/v1/history", "/v1/history", json!(null), 200),
+        ("GET", "/v1/events?after=0", "/v1/events", json!(null), 200),
         ("GET", "/v1/quota", "/v1/quota", json!(null), 200),
         ("GET", "/v1/files", "/v1/files", json!(null), 200),
         ("POST", "/v1/disks/0/reprofile", reprofile, json!(null), 200),

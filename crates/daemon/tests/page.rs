@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use support::{Running, contract};
 use units::Bytes;
-use wire::control::Overview;
+use wire::control::{EventKind, Overview};
 
 const EVENTS: &str = "accept: text/event-stream\r\n";
 
@@ -108,4 +108,30 @@ fn those_who_watch_are_counted() {
         }
     };
     event(&mut another);
+}
+
+/// What happens is told in order, with numbers to go on from; and to the command that is to hear it.
+#[test]
+fn events_are_told_to_whoever_asks() {
+    let daemon = Running::start();
+    let until = |after, kind| loop {
+        let told = daemon.client.events(after).unwrap();
+        if let Some(event) = told.events.iter().find(|event| event.kind == kind) {
+            assert!(told.last >= event.number && event.number > after);
+            return event.clone();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    // The fake says that memory could not be locked.
+    let found = until(0, EventKind::Found);
+    assert!(found.what.contains("memory could not be locked"), "{found:?}");
+    assert_eq!((&*found.key, found.volume), ("warning/0", None));
+    let stream = daemon.client.reader("v", contract(), Bytes::ZERO).unwrap();
+    let opened = until(found.number, EventKind::StreamOpened);
+    assert_eq!(opened.volume.as_deref(), Some("v"));
+    drop(stream);
+    let closed = until(opened.number, EventKind::StreamClosed);
+    assert_eq!(closed.key, opened.key);
+    let (status, _, body) = ask(daemon.client.socket(), "GET", "/v1/events?before=3", "");
+    assert_eq!(status, 400, "{body}");
 }

@@ -163,7 +163,7 @@ impl Core {
 
     /// Lets the node begin what it has to do before anybody asks for anything.
     pub(crate) fn begin(self: &Arc<Self>) {
-        self.section(|inner, _| inner.node.run_timers(inner.now));
+        self.section(|inner, _| inner.run_timers());
     }
 
     /// Begins an operation on behalf of a program.
@@ -321,6 +321,10 @@ impl Core {
         self.lock().node.entries(who, directory, after, most)
     }
 
+    pub(crate) fn recorded(&self, name: &str) -> Option<node::Recorded> {
+        self.lock().node.recorded(name)
+    }
+
     pub(crate) fn space(&self) -> (Bytes, Bytes) {
         let space = self.lock().node.space();
         (space.total, space.free)
@@ -438,7 +442,7 @@ impl Core {
         self.deliveries.counts(inner.node.delivery());
         // Once, since what is left may be much: disk 0's thread goes on with it.
         if inner.node.next_timer().is_some_and(|at| at <= inner.now) {
-            inner.node.run_timers(inner.now);
+            inner.run_timers();
             self.take_outputs(inner, news);
         }
         let mut disks = 0u64;
@@ -637,6 +641,12 @@ impl Inner {
             }
             _ => None,
         }
+    }
+
+    /// What the node does by itself by now; some of it goes by the time of day.
+    fn run_timers(&mut self) {
+        self.node.set_wall_clock(sys::wall_clock_at_epoch(self.now));
+        self.node.run_timers(self.now);
     }
 
     /// What somebody asks, and when his program did where that was before now.

@@ -495,6 +495,11 @@ impl Pool {
         self.core.entries(who, directory, after, most)
     }
 
+    /// When the bytes of a volume were recorded ([`Node::recorded`]).
+    pub fn recorded(&self, name: &str) -> Option<node::Recorded> {
+        self.core.recorded(name)
+    }
+
     /// The room for volumes on all disks, and what of it is free.
     pub fn space(&self) -> (Bytes, Bytes) {
         self.core.space()

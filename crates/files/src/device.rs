@@ -255,6 +255,7 @@ impl Device {
             utilisation_ppm,
             deadline,
             rate_max: Rate::ZERO,
+            longer: None,
             bus,
             undecided: false,
             parts: 1,

@@ -24,6 +24,17 @@ pub enum Paper {
 }
 
 impl Paper {
+    /// How the names of its experiments begin.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clockwise => "clockwise",
+            Self::SemiPreemptible => "semi",
+            Self::Qos => "qos",
+            Self::Abiss => "abiss",
+            Self::Peers => "peers",
+        }
+    }
+
     /// Its name for people.
     pub fn title(self) -> &'static str {
         match self {

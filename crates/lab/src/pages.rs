@@ -1,6 +1,9 @@
-//! The report: an index of all claims, and below it each experiment.
+//! The report: ten sentences, an index of all claims, what the papers print beside where
+//! it is found, and below that each experiment.
 
-use crate::{Claim, Ended, Findings, Paper, Verdict};
+use crate::contents::{Place, contents};
+use crate::summary::{Counts, claims, papers, sentences};
+use crate::{Claim, Ended, Findings, Paper, Verdict, Whose};
 use report::{Mood, Page, Table};
 
 /// What `--report` writes: file names and what stands in them. One page, and each
@@ -11,18 +14,25 @@ pub fn pages(ended: &[Ended], circumstances: &[String]) -> Vec<(String, String)>
         "Each experiment of the papers that Slackline stands on, run again: what they \
          printed, what we found, and the verdict of a check that can fail.",
     );
+    page.heading("summary", "In ten sentences");
+    let sentences = sentences(ended);
+    page.list(sentences.iter().map(|sentence| (&**sentence, None)));
     for line in circumstances {
         page.quiet(line);
     }
-    page.heading("claims", "Claims").table(&totals(ended));
-    let mut papers: Vec<Paper> = ended.iter().map(|ended| ended.experiment.paper).collect();
-    papers.sort();
-    papers.dedup();
+    page.heading("claims", "Claims of the papers").table(&totals(ended, Whose::Papers));
+    page.heading("ours", "Claims of our own");
+    page.quiet("No paper makes these: they are held against our own code, and count for no paper.");
+    page.table(&totals(ended, Whose::Ours)).table(&index(ended, Whose::Ours));
+    page.heading("contents", "Figures and tables of the papers");
+    page.table(&of_contents());
+    let papers = papers(ended);
+    page.heading("index", "Claims of the papers, one by one");
     for paper in &papers {
         page.small_heading(paper.title());
         let links: Vec<(String, String)> = of(ended, *paper).map(link).collect();
         page.list(links.iter().map(|(title, to)| (&**title, Some(&**to))));
-        page.table(&index(of(ended, *paper)));
+        page.table(&index(of(ended, *paper), Whose::Papers));
     }
     let mut files = Vec::new();
     for paper in papers {
@@ -54,6 +64,7 @@ fn word(claim: &Claim) -> (String, Mood) {
     let (word, mood) = match claim.verdict {
         Verdict::Kept => ("kept", Mood::Good),
         Verdict::Exceeded => ("exceeded", Mood::Good),
+        Verdict::Calibrated => ("calibrated", Mood::Plain),
         Verdict::Contradicted if claim.is_unexplained() => ("contradicted, unexplained", Mood::Bad),
         Verdict::Contradicted => ("contradicted", Mood::Careful),
         Verdict::NotReproducible => ("not reproducible", Mood::Careful),
@@ -61,63 +72,76 @@ fn word(claim: &Claim) -> (String, Mood) {
     (word.into(), mood)
 }
 
-/// How many claims came out how, by paper.
-fn totals(ended: &[Ended]) -> Table {
-    let mut table = Table::new(&[
-        "paper",
-        ">claims",
-        ">kept",
-        ">exceeded",
-        ">contradicted",
-        ">of these unexplained",
-        ">not reproducible",
-        ">experiments that broke off",
-    ]);
-    let mut papers: Vec<Paper> = ended.iter().map(|ended| ended.experiment.paper).collect();
-    papers.sort();
-    papers.dedup();
-    for paper in papers {
-        let claims: Vec<&Claim> = of(ended, paper)
-            .filter_map(|ended| ended.findings.as_ref().ok())
-            .flat_map(|findings| &findings.claims)
-            .collect();
-        let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
-        let unexplained = claims.iter().filter(|claim| claim.is_unexplained()).count();
-        let broken = of(ended, paper).filter(|ended| ended.findings.is_err()).count();
-        let plain = |n: usize| (n.to_string(), Mood::Plain);
-        let bad = |n: usize| (n.to_string(), if n > 0 { Mood::Bad } else { Mood::Plain });
-        table.moody(vec![
-            (paper.title().into(), Mood::Plain),
-            plain(claims.len()),
-            plain(count(Verdict::Kept)),
-            plain(count(Verdict::Exceeded)),
-            plain(count(Verdict::Contradicted)),
-            bad(unexplained),
-            plain(count(Verdict::NotReproducible)),
-            bad(broken),
-        ]);
+/// What a row of a table of counts shows.
+type Count = fn(&Counts) -> usize;
+
+/// How many claims came out how: a column for each paper, which fit beside each other on a
+/// phone.
+fn totals(ended: &[Ended], whose: Whose) -> Table {
+    let counts = |paper: Paper| Counts::of(claims(of(ended, paper), whose));
+    let broken = |paper: Paper| of(ended, paper).filter(|it| it.findings.is_err()).count();
+    let papers = papers(ended);
+    let papers: Vec<Paper> =
+        papers.into_iter().filter(|&it| counts(it).claims + broken(it) > 0).collect();
+    let names: Vec<String> = papers.iter().map(|paper| format!(">{}", paper.name())).collect();
+    let headings = std::iter::once("").chain(names.iter().map(String::as_str));
+    let mut table = Table::new(&headings.collect::<Vec<_>>());
+    let rows: [(&str, Count, Mood); 7] = [
+        ("claims", |it| it.claims, Mood::Plain),
+        ("kept", |it| it.kept, Mood::Plain),
+        ("exceeded", |it| it.exceeded, Mood::Plain),
+        ("calibrated", |it| it.calibrated, Mood::Plain),
+        ("contradicted", |it| it.contradicted, Mood::Plain),
+        ("of these unexplained", |it| it.unexplained, Mood::Bad),
+        ("not reproducible", |it| it.not_reproducible, Mood::Plain),
+    ];
+    let cell = |n: usize, mood: Mood| (n.to_string(), if n > 0 { mood } else { Mood::Plain });
+    for (name, count, mood) in rows {
+        let mut row = vec![(name.to_owned(), Mood::Plain)];
+        row.extend(papers.iter().map(|&paper| cell(count(&counts(paper)), mood)));
+        table.moody(row);
+    }
+    let mut row = vec![("experiments that broke off".to_owned(), Mood::Plain)];
+    row.extend(papers.iter().map(|&paper| cell(broken(paper), Mood::Bad)));
+    table.moody(row);
+    table
+}
+
+/// Every figure and table of the papers, and what became of it.
+fn of_contents() -> Table {
+    let mut table = Table::new(&["paper", "figure or table", "what it shows", "here"]);
+    for row in contents() {
+        let (here, mood) = match row.place {
+            Place::Experiments(of) => (of.join(", "), Mood::Good),
+            Place::Drawing(why) => (why.to_owned(), Mood::Plain),
+            Place::PutIn(why) => (format!("put in: {why}"), Mood::Plain),
+            Place::Left(why) => (format!("left out: {why}"), Mood::Careful),
+        };
+        let cells = [row.paper.name(), row.name, row.title].map(|it| (it.into(), Mood::Plain));
+        table.moody([cells.to_vec(), vec![(here, mood)]].concat());
     }
     table
 }
 
-/// All claims of some experiments.
-fn index<'a>(ended: impl Iterator<Item = &'a Ended>) -> Table {
+/// All claims of some experiments that are the papers', or ours.
+fn index<'a>(ended: impl IntoIterator<Item = &'a Ended>, whose: Whose) -> Table {
     let mut table = Table::new(&["experiment", "claim", "printed", "ours", "verdict"]);
     for ended in ended {
         let name = || (ended.experiment.name.to_owned(), Mood::Plain);
         match &ended.findings {
             Ok(findings) => {
-                for claim in &findings.claims {
+                for claim in findings.claims.iter().filter(|it| it.whose == whose) {
                     let [text, printed, ours] = [&claim.text, &claim.printed, &claim.ours]
                         .map(|words| (words.clone(), Mood::Plain));
                     table.moody(vec![name(), text, printed, ours, word(claim)]);
                 }
             }
-            Err(words) => {
+            Err(words) if whose == Whose::Papers => {
                 let empty = || (String::new(), Mood::Plain);
                 let broken = (format!("broke off: {words}"), Mood::Bad);
                 table.moody(vec![name(), empty(), empty(), empty(), broken]);
             }
+            Err(_) => {}
         }
     }
     table
@@ -145,8 +169,11 @@ fn found(page: &mut Page, findings: &Findings) {
     let mut table = Table::new(&["claim", "printed", "ours", "verdict", "why"]);
     for claim in &findings.claims {
         let cells = [&claim.text, &claim.printed, &claim.ours].map(|w| (w.clone(), Mood::Plain));
-        let [text, printed, ours] = cells;
-        let why = (claim.because.clone().unwrap_or_default(), Mood::Plain);
+        let [mut text, printed, ours] = cells;
+        if claim.whose == Whose::Ours {
+            text.0 = format!("our own: {}", text.0);
+        }
+        let why = (claim.why().unwrap_or_default(), Mood::Plain);
         table.moody(vec![text, printed, ours, word(claim), why]);
     }
     page.table(&table);

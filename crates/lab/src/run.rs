@@ -3,20 +3,11 @@
 //! Invariant: what an experiment finds does not depend on the number of workers,
 //! nor on what ran before it.
 
-use crate::{Experiment, Findings};
+use crate::{Effort, Experiment, Findings};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-
-/// How thorough a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
-    /// As long as the paper's, or longer: the report is made of these.
-    Thorough,
-    /// As short as the verdicts stay the same: for tests.
-    Quick,
-}
 
 /// What an experiment is given.
 pub struct Run<'a> {
@@ -112,7 +103,10 @@ fn one(experiment: &Experiment, effort: Effort, news: &(dyn Fn(News<'_>) + Sync)
     let began = Instant::now();
     let progress = |part| news(News::At(experiment, part));
     let run = Run { effort, progress: &progress };
-    let findings = catch_unwind(AssertUnwindSafe(|| (experiment.run)(&run))).map_err(words);
+    let mut findings = catch_unwind(AssertUnwindSafe(|| (experiment.run)(&run))).map_err(words);
+    if let Ok(findings) = &mut findings {
+        findings.claims.iter_mut().for_each(|claim| claim.judge(effort));
+    }
     let ended = Ended { experiment: *experiment, findings, took: began.elapsed() };
     news(News::Ended(&ended));
     ended
@@ -140,12 +134,21 @@ mod tests {
         Findings { claims: vec![Claim::holds("", "", "", holds)], ..Findings::default() }
     }
 
+    /// A contradiction whose reason is for 10 in a thorough run, and for 20 in a quick one.
+    fn explained(figure: f64) -> Findings {
+        let at = crate::At::each(10.0, 20.0);
+        let claim = Claim::near("", 1.0, figure, 0.1, "").explained(at, "why");
+        Findings { claims: vec![claim], ..Findings::default() }
+    }
+
     #[test]
     fn what_breaks_off_or_says_nothing_or_is_not_explained_is_not_sound() {
         let experiments = [
             experiment("sound", |_| with(true)),
             experiment("real-sound", |_| with(true)),
             experiment("unexplained", |_| with(false)),
+            experiment("explained", |_| explained(20.0)),
+            experiment("explained-elsewhere", |_| explained(10.0)),
             experiment("silent", |_| Findings::default()),
             experiment("broken", |_| panic!("as planned")),
         ];
@@ -157,9 +160,9 @@ mod tests {
         };
         let ended = run(&experiments, Effort::Quick, 2, &news);
         let sound: Vec<bool> = ended.iter().map(Ended::is_sound).collect();
-        assert_eq!(sound, [true, true, false, false, false]);
-        assert_eq!(ended[4].findings.as_ref().expect_err("it panics"), "as planned");
+        assert_eq!(sound, [true, true, false, true, false, false, false]);
+        assert_eq!(ended[6].findings.as_ref().expect_err("it panics"), "as planned");
         let seen = seen.into_inner().expect("sound");
-        assert_eq!((seen.len(), seen[4]), (5, "real-sound"), "what is timed runs alone");
+        assert_eq!((seen.len(), seen[6]), (7, "real-sound"), "what is timed runs alone");
     }
 }

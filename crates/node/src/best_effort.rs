@@ -15,6 +15,7 @@ use crate::core::Core;
 use crate::limits;
 use crate::memory::line::{Line, Rank, Waiter};
 use crate::memory::reserve::Place;
+use crate::volumes::rings::not_on_a_ring;
 use crate::volumes::services::{Holder, Kept};
 use crate::volumes::writes::{Claim, End, Extent};
 use crate::work::{Owner, Part};
@@ -415,7 +416,7 @@ impl BestEffort {
         let bytes = range.offset..range.offset.saturating_add(range.len);
         let start = range.offset - range.skip();
         let blocks = start..start.saturating_add(range.room());
-        let holder = core.holder(find(core, volume, &blocks)?, handle);
+        let holder = core.holder(find_to_write(core, volume, &blocks)?, handle);
         let Holder { volume, handle } = holder;
         if range.len.is_zero() || range.room() > span.len {
             let rule = "more than nothing, and in memory from the start of its first 4 KiB on";
@@ -725,6 +726,10 @@ impl BestEffort {
         }
         let Operation { ticket, volume, offset, span, recorded, write, error, then, .. } =
             operation;
+        // What was read of a ring may be other bytes where they were given up meanwhile.
+        let start = core.store.volume(volume).map_or(Bytes::ZERO, store::Volume::start);
+        let is_gone = !write && offset < start;
+        let error = error.or_else(|| is_gone.then_some(Error::GivenUp { start }));
         let give_back = write || error.is_some();
         let answer = match (error, then, span) {
             (Some(error), then, _) => {
@@ -804,11 +809,22 @@ fn check_len(len: Bytes) -> Result<(), Error> {
 fn find(core: &Core, name: &str, blocks: &Range<Bytes>) -> Result<VolumeId, Error> {
     let none = || Error::NoSuchVolume { name: String::from(name) };
     let volume = core.store.find(name).map(|volume| volume.id()).ok_or_else(none)?;
-    let size = core.store.volume(volume).expect("just found").size();
-    if blocks.end > size {
-        return Err(Error::BeyondEnd { size });
+    let found = core.store.volume(volume).expect("just found");
+    if blocks.end > found.end() {
+        return Err(Error::BeyondEnd { size: found.end() });
+    }
+    if blocks.start < found.start() {
+        return Err(Error::GivenUp { start: found.start() });
     }
     Ok(volume)
+}
+
+/// The same, where it is to be written: a ring is recorded to by streams alone.
+fn find_to_write(core: &Core, name: &str, blocks: &Range<Bytes>) -> Result<VolumeId, Error> {
+    match core.store.find(name) {
+        Some(volume) if volume.is_ring() => Err(not_on_a_ring("write without a stream")),
+        _ => find(core, name, blocks),
+    }
 }
 
 /// Where an operation that needs memory begins, and what its handle states; none where it
@@ -834,7 +850,10 @@ fn checked(
         Op::Room { len, target: None } => return check_len(*len).map(|()| None),
         _ => unreachable!("only operations that need memory"),
     };
-    let volume = find(core, volume, &blocks)?;
+    let volume = match op {
+        Op::Room { .. } => find_to_write(core, volume, &blocks)?,
+        _ => find(core, volume, &blocks)?,
+    };
     let begins = core.store.locate(volume, blocks.start / EXTENT).expect("within the volume");
     Ok(Some(((core.holder(volume, handle), begins.disk), priority)))
 }

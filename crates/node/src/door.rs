@@ -17,6 +17,7 @@ fn bytes(what: &'static str, amount: Bytes) -> Result<(), Error> {
 pub(crate) fn check(op: &Op) -> Result<(), Error> {
     match op {
         Op::VolumeCreate { size, .. }
+        | Op::RingCreate { size, .. }
         | Op::VolumeResize { size, .. }
         | Op::VolumeResizeWithin { size, .. } => bytes("size", *size),
         Op::VolumeExtend { length, .. } => bytes("length", *length),
@@ -64,6 +65,7 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         | Op::VolumeAccess { .. }
         | Op::VolumeRename { .. }
         | Op::VolumeTimes { .. }
+        | Op::RingKeep { .. }
         | Op::StreamSync { .. }
         | Op::StreamClose { .. }
         | Op::StreamBegin { .. }

@@ -40,7 +40,7 @@ pub use plan::{
     Whose,
 };
 pub use status::{Analysed, Look};
-pub use store::{REMOVED_DIRECTORY, VolumeId};
+pub use store::{REMOVED_DIRECTORY, VolumeId, ring_size};
 pub use volumes::naming::Entry;
 pub use volumes::permission;
 pub use work::{CommandEnded, DiskQueue, Work, command_ended, command_noticed, next_command};

@@ -189,6 +189,8 @@ const _: () = {
     // The last region ends within what an offset can say.
     assert!(u64::MAX - REGIONS_BASE.get() >= REGION_STRIDE.get() * (u32::MAX as u64 + 1) - 1);
 };
+/// Rings that give up what is old are looked through so often.
+pub const OLD_LOOK: Duration = Duration::from_secs(10);
 /// Long flushes widen a profile by themselves only as far as commits stay within so many of
 /// the intervals of the start: a longer interval stays for good.
 pub const WIDEN_INTERVAL_MAX: u64 = 2;

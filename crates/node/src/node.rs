@@ -12,6 +12,7 @@ use crate::streams::rounds::Rounds;
 use crate::streams::stream::{self, Admitted, Stream};
 use crate::volumes::kept::KeptOutServices;
 use crate::volumes::permission::{self, Wanted};
+use crate::volumes::rings;
 use crate::volumes::services::Holder;
 use crate::work::Owner;
 use crate::work::{self, CommandEnded};
@@ -32,6 +33,8 @@ pub struct Node {
     pub(crate) rounds: Rounds,
     pub(crate) kept_out: KeptOutServices,
     next_stream: u64,
+    /// When rings are looked through next for what is old (`volumes/ages.rs`).
+    pub(crate) old_look: Option<Instant>,
     shutting_down: Option<Option<Ticket>>,
     finished: Option<Finished>,
     /// What time it was at the epoch of the clock here, where the driver says so.
@@ -62,11 +65,13 @@ impl Node {
             rounds: Rounds::default(),
             kept_out: KeptOutServices::default(),
             next_stream: 1,
+            old_look: None,
             shutting_down: None,
             finished: None,
             wall_clock: None,
         };
         node.admit_kept();
+        node.look_for_old(Instant::EPOCH);
         Ok(node)
     }
 
@@ -119,6 +124,7 @@ impl Node {
             self.best_effort.due(),
             self.rounds.due(),
             self.kept_out.due(),
+            self.old_look.filter(|_| !self.is_ending()),
         ];
         timers.into_iter().flatten().min()
     }
@@ -168,6 +174,8 @@ impl Node {
         }
         match op {
             Op::VolumeCreate { .. }
+            | Op::RingCreate { .. }
+            | Op::RingKeep { .. }
             | Op::VolumeResize { .. }
             | Op::VolumeResizeWithin { .. }
             | Op::VolumeAccess { .. }
@@ -342,13 +350,18 @@ impl Node {
         &mut self,
         who: &Who,
         name: &str,
-        size: Bytes,
+        (size, is_ring): (Bytes, bool),
         placement: &Placement,
         access: Access,
     ) -> Result<(), Error> {
         let whose = permission::settle(who, permission::of_new(who), access)?;
         self.check_place(name, whose.kind())?;
-        let made = self.core.store.create_owned(name, size, placement, whose)?;
+        let store = &mut self.core.store;
+        let made = match is_ring {
+            true if whose.kind() != 0 => return Err(rings::not_a_file()),
+            true => store.create_ring(name, size, placement, whose)?,
+            false => store.create_owned(name, size, placement, whose)?,
+        };
         self.note_made(made);
         self.touch_above(name);
         Ok(())
@@ -461,6 +474,9 @@ impl Node {
         let volume = self.find(name)?;
         let found = self.core.store.volume(volume).expect("just found");
         let (before, recorded) = (found.size(), found.length());
+        if found.is_ring() {
+            return Err(store::StoreError::RingResized.into());
+        }
         if size < recorded && !may_cut {
             return Err(Error::WouldCut { name: String::from(name), recorded, size });
         }
@@ -563,7 +579,7 @@ impl Node {
             Mode::Update => {
                 stream.load_window(&mut self.core, now);
             }
-            Mode::Write => {}
+            Mode::Write => stream.give_up_ahead(&mut self.core, now),
         }
         match self.gap_before(volume, mode, opening.start) {
             Some((extent, gap)) => {
@@ -587,12 +603,17 @@ impl Node {
             return Err(Error::Invalid { what: "mode", rule });
         }
         let found = self.core.store.volume(volume).expect("just found");
-        let (size, length) = (found.size(), found.length());
+        let (limit, length) = (found.limit(), found.length());
         match mode {
             Mode::Read if start > length => Err(Error::BeyondEnd { size: length }),
+            Mode::Read if start < found.start() => Err(Error::GivenUp { start: found.start() }),
             Mode::Read => Ok(volume),
+            Mode::Update if found.is_ring() => {
+                Err(rings::not_on_a_ring("stream that reads and writes"))
+            }
             Mode::Write | Mode::Update => {
-                self.may_write(volume, name, contract, start, size).map(|()| volume)
+                rings::check_start(found, contract.block, start)?;
+                self.may_write(volume, name, contract, start, limit).map(|()| volume)
             }
         }
     }
@@ -839,6 +860,7 @@ impl Node {
         self.forget_gaps(now);
         self.settle_memory(now);
         self.look_for_moves(now);
+        self.give_up_old(now);
         self.run_commits(now);
     }
 

@@ -176,8 +176,11 @@ impl Node {
         let volume = self.core.store.find(name).filter(|volume| volume.id() == id);
         let volume = volume.ok_or_else(none)?;
         check(who, name, volume.ownership(), Act::Read)?;
-        if range.end > volume.size() {
-            return Err(Error::BeyondEnd { size: volume.size() });
+        if range.end > volume.end() {
+            return Err(Error::BeyondEnd { size: volume.end() });
+        }
+        if range.start < volume.start() {
+            return Err(Error::GivenUp { start: volume.start() });
         }
         let end = range.end.min(range.start.saturating_add(crate::limits::WRITTEN_MAX));
         let (mut runs, mut at) = (Vec::<(Bytes, bool)>::new(), range.start);
@@ -237,9 +240,12 @@ impl Node {
             id: volume.id(),
             name: String::from(volume.name()),
             times: volume.times(),
+            recorded: recorded(volume),
             ownership: volume.ownership(),
             size: volume.size(),
             length: volume.length(),
+            start: volume.is_ring().then(|| volume.start()),
+            keep: volume.keep(),
             changes: core.writes.changes_of(volume.id()),
             placement: volume.placement().clone(),
             extents: core.disks.iter().map(|disk| volume.extents_on(disk.index)).collect(),
@@ -257,6 +263,18 @@ impl Node {
             handles: core.handles_on(volume.id()),
             promised: core.promises() && !matches!(service, Service::BestEffort(_)),
         }
+    }
+}
+
+fn recorded(volume: &Volume) -> Option<(i64, i64, i64)> {
+    let recorded = volume.recorded();
+    Some((recorded.begins(volume.start())?, recorded.ends()?, recorded.within()))
+}
+
+impl Node {
+    /// When the bytes of a volume were recorded; none where there is no such volume.
+    pub fn recorded(&self, name: &str) -> Option<Recorded> {
+        self.core.store.find(name).map(|volume| volume.recorded().clone())
     }
 }
 

@@ -333,9 +333,10 @@ fn an_open_stream_gets_faster_slower_larger_and_smaller() {
     world.node.handle(now, Event::Request { ticket, who, op, arrived: now });
     let output = std::iter::from_fn(|| world.node.poll_output()).find(|it| it.ticket == ticket);
     let output = output.expect("refused at once");
-    let unsearched = Refusal { rate_max: Rate::ZERO, ..refusal.clone() };
+    let unsearched = Refusal { rate_max: Rate::ZERO, longer: None, ..refusal.clone() };
     assert_eq!(output.result, Err(Error::Refused(unsearched)));
     assert_eq!(output.complete().result, Err(Error::Refused(refusal.clone())));
+    assert_eq!(refusal.longer, None, "an open stream keeps its blocks");
     let best = refusal.rate_max.get();
     assert!(matches!(world.call(change(best + 1, Bytes::ZERO)), Err(Error::Refused(_))));
     assert!(world.call(change(best, Bytes::ZERO)).is_ok(), "{refusal}");
@@ -345,6 +346,39 @@ fn an_open_stream_gets_faster_slower_larger_and_smaller() {
     assert_eq!((late(&world), underruns(&world)), (0, 0));
     assert_eq!(world.call(Op::StreamClose { stream }), Ok(Reply::Done));
     assert_eq!(world.node.status(world.now()).memory.windows, before);
+}
+
+/// Whoever is refused is told of blocks in which more fits; what is named is admitted, and where
+/// all that was asked for fits, in no shorter blocks.
+#[test]
+fn a_refusal_names_longer_blocks_that_are_admitted() {
+    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
+    create(&mut world, "v", Bytes::mib(120));
+    let open = |world: &mut World, rate, block| {
+        let (volume, contract) = ("v".into(), contract(rate, block, Bytes::ZERO));
+        let (mode, start) = (Mode::Read, Bytes::ZERO);
+        match world.call(Op::StreamOpen { volume, mode, contract, start }) {
+            Ok(Reply::Stream { stream, .. }) => {
+                assert_eq!(world.call(Op::StreamClose { stream }), Ok(Reply::Done));
+                None
+            }
+            Err(Error::Refused(refusal)) => Some(refusal),
+            other => panic!("{other:?}"),
+        }
+    };
+    for asked in [5_000_000, 2_000_000_000] {
+        let refusal = open(&mut world, asked, Bytes::kib(64)).expect("refused");
+        let (block, rate) = refusal.longer.expect("longer blocks take more");
+        assert!(block > Bytes::kib(64) && rate > refusal.rate_max, "{block} {rate}");
+        assert_eq!(rate == Rate::per_second(asked), asked == 5_000_000, "{rate}");
+        assert_eq!(open(&mut world, rate.get(), block), None, "{rate} in {block}");
+        if asked == 5_000_000 {
+            let shorter = open(&mut world, asked, block / 2).expect("no shorter ones");
+            assert_eq!(shorter.longer, Some((block, rate)));
+        } else {
+            assert!(open(&mut world, rate.get() / 64 * 66, block).is_some(), "not the most");
+        }
+    }
 }
 
 /// A volume that grows to a far part of its disk costs its streams more. Where one of them

@@ -5,14 +5,20 @@
 //! Invariants: results go to standard output, everything else to standard error;
 //! every failure says in one line what, and in one line what to do next.
 
+mod appending;
+mod cameras;
 mod confirm;
 mod contract;
 mod demo;
 mod disk;
+mod events;
 mod explain;
+mod export;
 mod failure;
 mod files;
+mod interrupts;
 mod lab;
+mod moment;
 mod mount;
 mod nbd;
 mod output;
@@ -66,15 +72,11 @@ the source was faster than its contract.";
 /// What every subcommand understands.
 #[derive(clap::Args)]
 struct Common {
-    /// The daemon's control socket [default: /run/slackline/slackline.sock as root,
-    /// else $XDG_RUNTIME_DIR/slackline/slackline.sock]
-    #[arg(
-        long,
-        global = true,
-        value_name = "PATH",
-        env = "SLACKLINE_SOCKET",
-        hide_env_values = true
-    )]
+    /// The daemon's control socket [env: SLACKLINE_SOCKET] [default:
+    /// /run/slackline/slackline.sock as root, else $XDG_RUNTIME_DIR/slackline/slackline.sock]
+    // What clap itself has from the environment it shows in each line of usage, as if it were
+    // required.
+    #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// Print the result as JSON
     #[arg(long, global = true)]
@@ -83,7 +85,13 @@ struct Common {
 
 impl Common {
     fn socket(&self) -> PathBuf {
-        self.socket.clone().unwrap_or_else(client::default_socket)
+        self.named_socket().unwrap_or_else(client::default_socket)
+    }
+
+    /// The one that the line of arguments names, or else the environment.
+    fn named_socket(&self) -> Option<PathBuf> {
+        let from_environment = || std::env::var_os("SLACKLINE_SOCKET").filter(|it| !it.is_empty());
+        self.socket.clone().or_else(|| from_environment().map(PathBuf::from))
     }
 
     fn client(&self) -> Result<Client, Failure> {
@@ -106,6 +114,7 @@ enum Command {
     /// for scripts.
     Status,
     Top(top::Args),
+    Events(events::Args),
     /// Make, show and check pools
     #[command(subcommand)]
     Pool(pool::Command),
@@ -124,6 +133,8 @@ enum Command {
     Token(token::Command),
     Record(record::Args),
     Play(play::Args),
+    Cameras(cameras::Args),
+    Export(export::Args),
     Mount(mount::Args),
     Unmount(mount::UnmountArgs),
     Nbd(nbd::Args),
@@ -179,6 +190,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(args, common),
         Command::Status => status::run(common),
         Command::Top(args) => top::run(&args, common),
+        Command::Events(args) => events::run(&args, common),
         Command::Pool(command) => pool::run(command, common),
         Command::Volume(command) => volume::run(command, common),
         Command::Stream(command) => stream::run(command, common),
@@ -187,6 +199,8 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Token(command) => token::run(command, common),
         Command::Record(args) => record::run(&args, common),
         Command::Play(args) => play::run(&args, common),
+        Command::Cameras(args) => cameras::run(&args, common),
+        Command::Export(args) => export::run(&args, common),
         Command::Mount(args) => mount::run(&args, common),
         Command::Unmount(args) => mount::unmount(&args),
         Command::Nbd(args) => nbd::run(&args, common),

@@ -2,6 +2,7 @@
 
 use crate::contract::ContractArgs;
 use crate::failure::Failure;
+use crate::moment::Between;
 use crate::output::json;
 use crate::pausing::{PAUSE, Sink, Stops};
 use crate::progress::Progress;
@@ -11,7 +12,7 @@ use client::control::Mode;
 use client::{Piece, Reader};
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use units::Bytes;
 
@@ -22,7 +23,11 @@ use units::Bytes;
 ///
 /// Writes to standard output, or FILE, up to the end of what is recorded. Bytes
 /// that a disk has lost come as zeros, and are counted; the command then ends
-/// with 1.
+/// with 1. Of a ring they are left out: what it gave up before it was played is gone, and would come
+/// as many hours of zeros.
+///
+/// With --from it begins with what was recorded at that time, and --for or --to say where it ends. A
+/// time before the recording or in a pause of it is said, and it begins where the recording goes on.
 ///
 /// Where nobody takes what it writes, or it is stopped with ctrl-Z, the daemon is told: its contract
 /// stays, for a day at the most. A program that is stopped by SIGSTOP cannot tell, and loses it
@@ -36,11 +41,14 @@ pub struct Args {
     #[command(flatten)]
     contract: ContractArgs,
     /// The volume offset to start from: its bytes come first, and as soon as they are there
-    #[arg(long, value_name = "OFFSET", default_value = "0")]
-    start: Bytes,
+    /// [default: the beginning, of a ring that of what it holds]
+    #[arg(long, value_name = "OFFSET", conflicts_with_all = ["from", "to"])]
+    start: Option<Bytes>,
     /// Stop after so much
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["to", "for"])]
     length: Option<Bytes>,
+    #[command(flatten)]
+    between: Between,
 }
 
 /// Longest piece that is asked for at once: what one frame carries.
@@ -55,30 +63,42 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         let text = "a file outside the pool has no odds of being late".to_owned();
         return Err(Failure::usage(text, "leave --miss away, or play a volume"));
     }
-    let (recorded, mut reader) = if is_file {
-        let opened = client.file_open(&args.volume, args.contract.on_file(), args.start)?;
+    if is_file && args.between.is_given() {
+        let text = "when a file outside the pool was recorded is not known".to_owned();
+        return Err(Failure::usage(text, "leave --from and --to away, or play a volume"));
+    }
+    let (mut asked, mut length) = (args.start.unwrap_or_default(), args.length);
+    let (recorded, is_ring, mut reader) = if is_file {
+        let opened = client.file_open(&args.volume, args.contract.on_file(), asked)?;
         opened.notes.iter().for_each(|note| eprintln!("slackline: note: {note}"));
-        (opened.length_bytes, client.attach_reader(opened.id)?)
+        (opened.length_bytes, false, client.attach_reader(opened.id)?)
     } else {
-        let recorded = client.volume(&args.volume).map_err(|error| no_volume(error, args))?;
-        let recorded = recorded.length_bytes;
+        let volume = client.volume(&args.volume).map_err(|error| no_volume(error, args))?;
+        if args.between.is_given() {
+            let (from, to) = args.between.places(&client, &volume)?;
+            (asked, length) = (from, Some(length.map_or(to - from, |most| most.min(to - from))));
+        }
+        let (recorded, is_ring) = (volume.length_bytes, volume.ring.is_some());
         let contract = args.contract.on(&client, &args.volume, Mode::Read)?;
         // Whoever takes the bytes has no clock of ours: they go out as soon as they are there.
         let reader = args.contract.client(&client);
-        (recorded, reader.reader_early(&args.volume, contract, args.start)?.0)
+        (recorded, is_ring, reader.reader_early(&args.volume, contract, asked)?.0)
     };
-    let left = recorded.saturating_sub(args.start);
-    let total = args.length.map_or(left, |length| length.min(left));
+    // Of a ring it is where what that holds begins, where nothing else is asked for.
+    let start = reader.offset();
+    let left = recorded.saturating_sub(start);
+    let total = length.map_or(left, |length| length.min(left));
     // Only now: what is refused must not empty a file.
     let mut out = match &args.file {
         Some(path) => Sink::File(File::create(path).map_err(|error| Failure::file(path, &error))?),
-        None => Sink::standard().map_err(|error| unwritten(args, &error))?,
+        None => Sink::standard().map_err(|error| unwritten(None, &error))?,
     };
     let (began, progress) = (Instant::now(), Progress::new(Some(total)));
-    let copied = copy(args, &mut reader, &mut out, &progress);
+    let part = Part { path: args.file.as_deref(), length, is_ring };
+    let copied = copy(&part, &mut reader, &mut out, &progress);
     progress.finish();
     let bytes = copied?;
-    let summary = Summary::new("play", &client.stream(reader.stream())?, args.start, bytes, began);
+    let summary = Summary::new("play", &client.stream(reader.stream())?, start, bytes, began);
     reader.close()?;
     let text = if common.json { json(&summary) } else { summary.line() };
     match &args.file {
@@ -88,7 +108,14 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     if summary.gap_bytes == 0 {
         return Ok(());
     }
-    let what = format!("{} could not be read and came as zeros", Bytes::new(summary.gap_bytes));
+    let gaps = Bytes::new(summary.gap_bytes);
+    if is_ring {
+        let what = format!("{gaps} were left out: the ring had given them up, or a disk lost them");
+        let next = "play at a larger rate than it is recorded at; `slackline pool status` counts \
+                    the errors of each disk";
+        return Err(Failure::new(what, next));
+    }
+    let what = format!("{gaps} could not be read and came as zeros");
     Err(Failure::new(what, "`slackline pool status` counts the errors of each disk"))
 }
 
@@ -104,9 +131,19 @@ fn no_volume(error: client::Error, args: &Args) -> Failure {
     failure
 }
 
+/// What is copied, and where to.
+pub struct Part<'a> {
+    /// Standard output, where there is none.
+    pub path: Option<&'a Path>,
+    /// To the end of what is recorded, where there is none.
+    pub length: Option<Bytes>,
+    /// What it has given up is left out; what is lost of others comes as zeros.
+    pub is_ring: bool,
+}
+
 /// Copies until the end, or until the other side of standard output has gone.
-fn copy(
-    args: &Args,
+pub fn copy(
+    part: &Part<'_>,
     reader: &mut Reader,
     out: &mut Sink,
     progress: &Progress,
@@ -116,7 +153,7 @@ fn copy(
     let pause = |reader: &mut Reader| drop(reader.pause(PAUSE));
     let mut done = Bytes::ZERO;
     loop {
-        let left = args.length.map_or(Bytes::MAX, |length| length.saturating_sub(done));
+        let left = part.length.map_or(Bytes::MAX, |length| length.saturating_sub(done));
         let want = usize::try_from(left.get()).unwrap_or(PIECE).min(PIECE);
         if want == 0 {
             break;
@@ -129,21 +166,23 @@ fn copy(
             Piece::Gap { len, .. } => {
                 let len = len.min(left);
                 done += len;
-                zeros(len, |zeros| out.put(zeros, &stops, || pause(reader)))
+                let zero = if part.is_ring { Bytes::ZERO } else { len };
+                zeros(zero, |zeros| out.put(zeros, &stops, || pause(reader)))
             }
             Piece::End => break,
         };
         match written {
             Ok(()) => progress.at(done),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(done),
-            Err(error) => return Err(unwritten(args, &error)),
+            Err(error) => return Err(unwritten(part.path, &error)),
         }
     }
     Ok(done)
 }
 
-fn unwritten(args: &Args, error: &io::Error) -> Failure {
-    match &args.file {
+/// Why what came was not written.
+pub fn unwritten(path: Option<&Path>, error: &io::Error) -> Failure {
+    match path {
         Some(path) => Failure::file(path, error),
         None => Failure::new(format!("standard output: {error}"), "correct where it goes"),
     }

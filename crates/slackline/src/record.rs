@@ -3,8 +3,10 @@
 //! Invariant: a durable offset is told only after the daemon has said that
 //! everything before it is on the medium.
 
+use crate::appending::writer_at;
 use crate::contract::ContractArgs;
 use crate::failure::Failure;
+use crate::interrupts::interruption;
 use crate::output::json;
 use crate::pausing::{PAUSE, SILENT, Stops};
 use crate::progress::Progress;
@@ -13,11 +15,9 @@ use crate::summary::Summary;
 use crate::{Common, output};
 use client::control::{Mode, VolumeCreate};
 use client::{Client, Code, Durability, Writer};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
@@ -27,7 +27,8 @@ use units::Bytes;
 /// Write a volume under contract.
 ///
 /// Reads standard input, or FILE, to its end. A volume that has data already is
-/// left alone unless --append or --overwrite says what to do with it. An
+/// left alone unless --append or --overwrite says what to do with it; a ring is gone on with at its
+/// end. An
 /// interrupt ends the recording in order: what was read is written and synced.
 /// Where a program behind a pipe makes more than the contract lets pass, that is told at
 /// the end, and the exit code is 4. Where the input brings nothing, or this is stopped with ctrl-Z,
@@ -44,6 +45,14 @@ pub struct Args {
     /// Make the volume with this size if there is none of its name
     #[arg(long, value_name = "SIZE")]
     create: Option<Bytes>,
+    /// With --create: make a ring, which gives up its oldest bytes and is never full. On a volume
+    /// that exists: it has to be one
+    #[arg(long, conflicts_with = "overwrite")]
+    ring: bool,
+    /// With --create and --ring: give up what was recorded so long ago also where there is room for
+    /// it, for example 14d or 12h
+    #[arg(long, requires_all = ["create", "ring"], value_name = "AGE")]
+    keep: Option<units::Duration>,
     /// Go on behind what is recorded
     #[arg(long, conflicts_with = "overwrite")]
     append: bool,
@@ -98,12 +107,7 @@ fn open(args: &Args, client: &Client) -> Result<(Writer, Bytes), Failure> {
 
 fn open_at(args: &Args, client: &Client, start: Bytes) -> Result<Writer, Failure> {
     let contract = args.contract.on(client, &args.volume, Mode::Write)?;
-    // A writer begins at a block; what stands in it already is written once more.
-    let block_start = start.round_down(contract.block_bytes.max(Bytes::new(1)));
-    let before = read_before(client, &args.volume, block_start, start)?;
-    let mut writer = args.contract.client(client).writer(&args.volume, contract, block_start)?;
-    writer.write_all(&before).map_err(client::Error::from)?;
-    Ok(writer)
+    Ok(writer_at(&args.contract.client(client), &args.volume, contract, start)?)
 }
 
 fn open_input(args: &Args) -> Result<(Input, Option<Bytes>), Failure> {
@@ -119,7 +123,10 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
     let name = &args.volume;
     let volume = match (client.volume(name), args.create) {
         (Err(error), Some(size)) if error.code() == Some(Code::NoSuchVolume) => {
-            client.volume_create(&VolumeCreate::new(name, size))?;
+            let ring = args.ring;
+            let keep_ns = args.keep;
+            let new = VolumeCreate::new(name, size);
+            client.volume_create(&VolumeCreate { ring, keep_ns, ..new })?;
             return Ok((Bytes::ZERO, true));
         }
         (Err(error), None) if error.code() == Some(Code::NoSuchVolume) => {
@@ -131,6 +138,22 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
         }
         (volume, _) => volume?,
     };
+    match (volume.ring.is_some(), args.overwrite) {
+        (true, true) => {
+            return Err(Failure::new(
+                format!("volume {name} is a ring, whose offsets only grow"),
+                "leave --overwrite away: what is recorded goes on at its end",
+            ));
+        }
+        (true, false) => return Ok((volume.length_bytes, false)),
+        (false, _) if args.ring => {
+            return Err(Failure::new(
+                format!("volume {name} is no ring"),
+                "leave --ring away, or record to another name",
+            ));
+        }
+        (false, _) => {}
+    }
     if volume.length_bytes.is_zero() || args.overwrite {
         return Ok((Bytes::ZERO, false));
     }
@@ -141,33 +164,6 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
         format!("volume {name} has {} recorded", volume.length_bytes),
         "add --append to go on behind it, or --overwrite to write over it",
     ))
-}
-
-/// The bytes of a volume from the start of a block to `end`.
-fn read_before(client: &Client, name: &str, from: Bytes, end: Bytes) -> Result<Vec<u8>, Failure> {
-    if from == end {
-        return Ok(Vec::new());
-    }
-    let len = (end - from).round_up(Bytes::kib(4)).as_usize();
-    let mut bytes = vec![0; len];
-    client.best_effort(name)?.read_at(from, &mut bytes)?;
-    bytes.truncate((end - from).as_usize());
-    Ok(bytes)
-}
-
-/// Set by an interrupt. A second one ends the process at once.
-fn interruption() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // In this order: the first signal only sets the flag that arms the second.
-        let armed =
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag));
-        let registered = armed.and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)));
-        if let Err(error) = registered {
-            eprintln!("slackline: warning: an interrupt will end this at once: {error}");
-        }
-    }
-    flag
 }
 
 fn copy(

@@ -79,6 +79,9 @@ pub struct Args {
     /// [default: /var/lib/slackline as root, else $XDG_STATE_HOME/slackline]
     #[arg(long, value_name = "DIRECTORY")]
     state_dir: Option<PathBuf>,
+    /// Run this command for each event, with the event as JSON on its standard input
+    #[arg(long, value_name = "COMMAND")]
+    event_hook: Option<PathBuf>,
     /// Do not ask for real-time priority
     #[arg(long)]
     no_realtime: bool,
@@ -108,7 +111,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     let says_policy = args.policy.is_some() || !args.policy_settings.is_empty();
     let flags = Options {
         disks: args.devices,
-        socket: common.socket.clone(),
+        socket: common.named_socket(),
         socket_mode: args.socket_mode,
         memory: args.memory,
         policy: args.policy,
@@ -125,6 +128,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         tls_key: args.tls_key,
         plain_tcp: args.plain_tcp.then_some(true),
         state_dir: args.state_dir,
+        event_hook: args.event_hook,
         quota: None,
         files: None,
     };

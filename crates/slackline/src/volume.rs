@@ -4,6 +4,7 @@ use crate::Common;
 use crate::confirm;
 use crate::contract::{PlacementArgs, placement_words};
 use crate::failure::Failure;
+use crate::moment;
 use crate::output::{Table, counted};
 use crate::permissions::{Change, Whose, access};
 use crate::stream::no_promise;
@@ -13,6 +14,7 @@ use client::control::{
 };
 use client::{Client, Code, Durable, Replace};
 use serde_json::json;
+use std::str::FromStr;
 use units::{Bytes, Duration, Rate};
 
 /// Volumes.
@@ -35,6 +37,14 @@ pub enum Command {
         /// [default: 600]
         #[arg(long, value_name = "MODE")]
         mode: Option<Permissions>,
+        /// Let it give up its oldest bytes for what is recorded next, so that it is never full: a
+        /// ring, whose size is rounded up to 16 MiB, or to more on several disks
+        #[arg(long)]
+        ring: bool,
+        /// With --ring: give up what was recorded so long ago also where there is room for it, for
+        /// example 14d or 12h
+        #[arg(long, requires = "ring", value_name = "AGE")]
+        keep: Option<Duration>,
     },
     /// List the volumes that you may read or own
     List,
@@ -42,6 +52,18 @@ pub enum Command {
     Show {
         /// Its name
         name: String,
+    },
+    /// Say for how long a ring keeps what is recorded, from now on
+    ///
+    /// What is older is given up within a few seconds, also where there is room for it: parts of 16 MiB,
+    /// each when all of it is old. By the times that `volume show` tells: what was recorded
+    /// without a stream, or where the clock was wrong, is as old as these say.
+    Keep {
+        /// Its name
+        name: String,
+        /// For example 14d or 12h; off: as long as there is room
+        #[arg(value_name = "AGE|off")]
+        age: Keep,
     },
     /// Grow or shrink a volume, also while it is in use
     Resize {
@@ -142,18 +164,34 @@ pub enum Command {
     },
 }
 
+/// For how long a ring keeps what is recorded: none is as long as there is room.
+#[derive(Clone, Copy)]
+pub struct Keep(Option<Duration>);
+
+impl FromStr for Keep {
+    type Err = units::ParseError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "off" => Ok(Self(None)),
+            age => age.parse().map(|age| Self(Some(age))),
+        }
+    }
+}
+
 /// Runs it.
 pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
     let (client, output) = (common.client()?, common.output());
     match command {
-        Command::Create { name, size, placement, owner, mode } => {
+        Command::Create { name, size, placement, owner, mode, ring, keep } => {
             let (placement, access) = (placement.placement(), access(owner, mode));
-            let create = VolumeCreate { placement, access, ..VolumeCreate::new(name, size) };
+            let new = VolumeCreate::new(name, size);
+            let create = VolumeCreate { placement, access, ring, keep_ns: keep, ..new };
             let volume = client.volume_create(&create)?;
             output.result(&volume, |volume| {
                 let place = placement_words(&volume.placement);
                 let (name, size, owner) = (&volume.name, volume.size_bytes, owner_words(volume));
-                format!("made volume {name}: {size} on {place}, {owner}\n")
+                let kind = if volume.ring.is_some() { "ring" } else { "volume" };
+                format!("made {kind} {name}: {size} on {place}, {owner}\n")
             })
         }
         Command::List => {
@@ -161,6 +199,16 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             output.result(&volumes, |all| table(&all.volumes))
         }
         Command::Show { name } => output.result(&client.volume(&name)?, shown),
+        Command::Keep { name, age } => {
+            client.volume_keep(&name, age.0)?;
+            output.result(&client.volume(&name)?, |volume| {
+                let keeps = volume.ring.and_then(|ring| ring.keep_ns).map_or_else(
+                    || "keeps what is recorded as long as there is room".into(),
+                    |keep| format!("gives up what is older than {}", moment::age(keep)),
+                );
+                format!("ring {} {keeps}\n", volume.name)
+            })
+        }
         Command::Resize { name, size, size_named, yes } => {
             let size = size.or(size_named).expect("one of the two is there");
             let volume = resize(&client, &name, size, yes)?;
@@ -286,8 +334,18 @@ fn table(volumes: &[Volume]) -> String {
     if volumes.is_empty() {
         return "no volumes; make one with `slackline volume create NAME --size SIZE`\n".into();
     }
-    let headings =
-        ["mode", "owner", "group", "volume", "placement", ">size", ">recorded", ">streams"];
+    let headings = [
+        "mode",
+        "owner",
+        "group",
+        "volume",
+        "placement",
+        ">size",
+        ">recorded",
+        ">streams",
+        "begins",
+        "ends",
+    ];
     let mut table = Table::new(&headings);
     for volume in volumes {
         table.row(vec![
@@ -297,8 +355,10 @@ fn table(volumes: &[Volume]) -> String {
             volume.name.clone(),
             placement_words(&volume.placement),
             volume.size_bytes.to_string(),
-            volume.length_bytes.to_string(),
+            recorded_words(volume),
             volume.streams.to_string(),
+            volume.recorded.map_or_else(String::new, |recorded| moment::told(recorded.begins_ns)),
+            volume.recorded.map_or_else(String::new, |recorded| moment::told(recorded.ends_ns)),
         ]);
     }
     let notes = volumes.iter().filter_map(|volume| {
@@ -384,11 +444,20 @@ fn shown(volume: &Volume) -> String {
         .map(|(disk, extents)| format!("{} on disk {disk}", counted(*extents, "extent")))
         .collect();
     format!(
-        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}\nplacement  {}\nextents    {}{}\nstreams    {}{}\nservice    {}{}{}{}\n",
+        "volume     {}\nowner      {}\nsize       {}\nrecorded   {}{}\nplacement  {}\nextents    {}{}\nstreams    {}{}\nservice    {}{}{}{}\n",
         volume.name,
         owner_words(volume),
         volume.size_bytes,
-        volume.length_bytes,
+        match &volume.ring {
+            Some(ring) => {
+                let (start, end) = (ring.start_bytes.get(), volume.length_bytes.get());
+                let keep = ring.keep_ns.map(|keep| format!(" that keeps {}", moment::age(keep)));
+                let (words, keep) = (recorded_words(volume), keep.unwrap_or_default());
+                format!("{words}, from {start} to {end}; a ring{keep}")
+            }
+            None => recorded_words(volume),
+        },
+        volume.recorded.map_or_else(String::new, |it| format!(", {}", moment::span(&it))),
         placement_words(&volume.placement),
         extents.join(", "),
         runs_words(volume),
@@ -402,6 +471,15 @@ fn shown(volume: &Volume) -> String {
         kept(&volume.account),
         given_by,
     ) + &handles(&volume.handles)
+}
+
+/// How much a volume holds: all that is recorded, or the newest of it.
+fn recorded_words(volume: &Volume) -> String {
+    match &volume.ring {
+        Some(ring) if ring.start_bytes.is_zero() => ring.held_bytes.to_string(),
+        Some(ring) => format!("the last {}", ring.held_bytes),
+        None => volume.length_bytes.to_string(),
+    }
 }
 
 /// What readers had of each other.

@@ -238,3 +238,63 @@ fn programs_that_write_parts_of_one_block_lose_nothing_of_each_other() {
         assert!(all[within..][..100] == bytes(number, round), "program {number}, round {round}");
     }
 }
+
+/// A ring goes on where a volume would be full, holds the end of what was recorded, and says
+/// what is gone.
+#[test]
+fn a_ring_holds_the_end_of_what_was_recorded() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let quick = ["--commit-interval", "100ms"];
+    let daemon = dir.try_serve(&disks, &quick).unwrap();
+    dir.run(&["volume", "create", "small", "--size", "1MiB", "--ring"]).failed(1, &["32 MiB"]);
+    let keep = ["volume", "create", "plain", "--size", "1MiB", "--keep", "2d"];
+    assert!(dir.run(&keep).err.contains("--ring"), "it takes a ring");
+    let create = ["volume", "create", "cam", "--size", "65MiB", "--ring", "--keep", "2d"];
+    let made = dir.run(&create).succeeded().text().to_owned();
+    assert!(made.starts_with("made ring cam: 80 MiB on "), "{made}");
+    let bytes = noise(1, 100_000_001).bytes();
+    dir.run_with(&["record", "cam", "--rate", "20MB/s"], &bytes).recorded();
+
+    let shown = || dir.run(&["volume", "show", "cam", "--json"]).succeeded().json();
+    let held = |volume: &serde_json::Value| {
+        let number = |key: &str| volume["ring"][key].as_u64().unwrap() as usize;
+        (number("start_bytes"), number("held_bytes"))
+    };
+    let volume = shown();
+    let (start, len) = held(&volume);
+    assert_eq!((volume["length_bytes"].as_u64(), start + len), (Some(100_000_001), 100_000_001));
+    assert!(start.is_multiple_of(16 << 20) && len > 16 << 20, "{start} and {len}");
+    let text = dir.run(&["volume", "show", "cam"]).succeeded().text().to_owned();
+    assert!(text.contains(&format!("from {start} to 100000001; a ring that keeps 2 d")), "{text}");
+    let play = ["play", "cam", "--rate", "20MB/s"];
+    assert!(dir.run(&play).succeeded().out == bytes[start..]);
+    dir.run(&[&play[..], &["--start", "1000"]].concat())
+        .failed(1, &["given these bytes up", &start.to_string()]);
+    let file = dir.path("out");
+    dir.run(&["export", "cam", file.to_str().unwrap()]).succeeded();
+    assert!(std::fs::read(&file).unwrap() == bytes[start..]);
+    dir.run(&["volume", "resize", "cam", "128MiB"]).failed(1, &["keeps the size"]);
+    let over = ["record", "cam", "--rate", "1MB/s", "--overwrite"];
+    dir.run_with(&over, b"x").failed(1, &["offsets only grow"]);
+
+    daemon.signal("KILL");
+    daemon.wait();
+    let _daemon = dir.try_serve(&disks, &quick).unwrap();
+    assert_eq!(held(&shown()), (start, len));
+    // It goes on at its end; what is old is given up within some seconds of being so.
+    let more = noise(2, 3_000_000).bytes();
+    dir.run_with(&["record", "cam", "--rate", "20MB/s", "--ring"], &more).recorded();
+    let all = dir.run(&play).succeeded().out;
+    assert!(all.ends_with(&more), "what came last is there");
+    let told = dir.run(&["volume", "keep", "cam", "1s"]).succeeded().text().to_owned();
+    assert_eq!(told, "ring cam gives up what is older than 1 s\n");
+    let end = 103_000_001usize;
+    support::wait_until(|| held(&shown()).0 == end / (16 << 20) * (16 << 20));
+    let rest = dir.run(&play).succeeded().out;
+    assert!(all.ends_with(&rest) && rest.len() == end % (16 << 20), "{} bytes", rest.len());
+    let told = dir.run(&["volume", "keep", "cam", "off"]).succeeded().text().to_owned();
+    assert_eq!(told, "ring cam keeps what is recorded as long as there is room\n");
+    dir.run(&["volume", "create", "plain", "--size", "1MiB"]).succeeded();
+    dir.run(&["volume", "keep", "plain", "1d"]).failed(1, &["no ring"]);
+}

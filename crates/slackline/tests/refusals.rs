@@ -103,7 +103,10 @@ fn a_full_pool_says_what_is_free() {
 #[test]
 fn wrong_usage_ends_with_2_and_a_missing_daemon_with_1() {
     let dir = Scratch::new();
-    assert_eq!(dir.run(&["record"]).code, Some(2));
+    let ran = dir.run(&["record"]); // with the daemon's socket in its environment
+    assert_eq!(ran.code, Some(2));
+    let usage = ran.err.contains("Usage: slackline record --rate <RATE> <VOLUME> [FILE]");
+    assert!(usage, "{}", ran.err);
     assert_eq!(dir.run(&["play", "v", "--rate", "fast"]).code, Some(2));
     assert_eq!(
         dir.run(&["record", "v", "--rate", "1MB/s", "--append", "--overwrite"]).code,

@@ -19,6 +19,7 @@
 use crate::api::{BLOCK, DiskIndex, VolumeId};
 use crate::change::{Change, Encoder, SCATTERED_SIZE, run_size, volume_size_max};
 use crate::format;
+use crate::ring::ring_described;
 use crate::runs::Run;
 use crate::state::{Freed, State};
 use crate::structure::{FIRST_PAYLOAD, checksum, checksum_joined};
@@ -217,8 +218,9 @@ fn described_size(volume: &Volume) -> u64 {
     let runs = volume.slots.iter().map(|slot| slot.runs()).sum();
     let owner = crate::change::ownership_size(volume.ownership);
     let service = crate::change::service_size(volume.service);
-    let run = run_size(volume.placement.run);
-    volume_size_max(volume.name.len(), volume.slots.len(), runs, 0) + owner + service + run
+    let run = run_size(volume.placement.run) + ring_described(volume.ring);
+    let (fixed, recorded) = (owner + service + run, volume.recorded.size());
+    volume_size_max(volume.name.len(), volume.slots.len(), runs, 0) + fixed + recorded
 }
 
 /// The extents that a change gives to a volume, by disk; none where nobody knows any more,

@@ -11,6 +11,7 @@ use crate::blocks::Blocks;
 use crate::format;
 use crate::geometry::DISKS_MAX;
 use crate::layout::Field;
+use crate::recorded::{More, Point};
 use crate::runs::Run;
 use crate::service;
 use alloc::string::String;
@@ -37,6 +38,10 @@ pub(crate) enum Change {
     Run { volume: VolumeId, extents: u16 },
     Rename { volume: VolumeId, name: String },
     Times { volume: VolumeId, times: Times },
+    Ring { volume: VolumeId },
+    GivenUp { volume: VolumeId, first: u64 },
+    Recorded { volume: VolumeId, more: More },
+    Keep { volume: VolumeId, seconds: u32 },
 }
 
 impl Change {
@@ -56,7 +61,11 @@ impl Change {
             | Self::Service { volume, .. }
             | Self::Run { volume, .. }
             | Self::Rename { volume, .. }
-            | Self::Times { volume, .. } => Some(*volume),
+            | Self::Times { volume, .. }
+            | Self::Ring { volume }
+            | Self::GivenUp { volume, .. }
+            | Self::Recorded { volume, .. }
+            | Self::Keep { volume, .. } => Some(*volume),
             Self::Suspects { .. } | Self::Policy { .. } => None,
         }
     }
@@ -201,6 +210,33 @@ impl Encoder {
                 let [a, m, c] = when.map(|(field, at)| (field, at.cast_unsigned()));
                 self.put(LEN, &[(TAG, 19), (VOLUME, volume.0), a, m, c]);
             }
+            Change::Ring { volume } => {
+                use format::ring::{LEN, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 20), (VOLUME, volume.0)]);
+            }
+            Change::GivenUp { volume, first } => {
+                use format::given_up::{FIRST, LEN, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 21), (VOLUME, volume.0), (FIRST, *first)]);
+            }
+            Change::Recorded { volume, more } => self.recorded(*volume, more),
+            Change::Keep { volume, seconds } => {
+                use format::keep::{LEN, SECONDS, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 23), (VOLUME, volume.0), (SECONDS, (*seconds).into())]);
+            }
+        }
+    }
+    fn recorded(&mut self, volume: VolumeId, more: &More) {
+        use format::recorded::{DOUBLINGS, DROPPED, KEPT, LEN, POINTS, TAG, VOLUME};
+        let More { doublings, dropped, kept, points } = more;
+        let counts = [(DROPPED, dropped.len() as u64), (KEPT, (*kept).into())];
+        let fields = [(TAG, 22), (VOLUME, volume.0), (DOUBLINGS, (*doublings).into())];
+        let [tag, volume, doublings] = fields;
+        let points_there = (POINTS, points.len() as u64);
+        self.put(LEN, &[tag, volume, doublings, counts[0], counts[1], points_there]);
+        self.bytes.extend_from_slice(dropped);
+        for point in points {
+            use format::point::{BLOCK, LEN, TIME};
+            self.put(LEN, &[(BLOCK, point.block), (TIME, point.at)]);
         }
     }
     fn policy(&mut self, policy: Option<&KeptPolicy>) {
@@ -445,8 +481,41 @@ impl<'a> Decoder<'a> {
                 let times = Times { accessed, modified, changed };
                 Change::Times { volume: volume(bytes, VOLUME), times }
             }
+            20 => {
+                use format::ring::{LEN, VOLUME};
+                Change::Ring { volume: volume(self.take(LEN)?, VOLUME) }
+            }
+            21 => {
+                use format::given_up::{FIRST, LEN, VOLUME};
+                let bytes = self.take(LEN)?;
+                Change::GivenUp { volume: volume(bytes, VOLUME), first: FIRST.get(bytes) }
+            }
+            22 => self.recorded()?,
+            23 => {
+                use format::keep::{LEN, SECONDS, VOLUME};
+                let bytes = self.take(LEN)?;
+                Change::Keep { volume: volume(bytes, VOLUME), seconds: SECONDS.get_u32(bytes) }
+            }
             _ => return Err("a change of unknown kind"),
         }))
+    }
+    fn recorded(&mut self) -> Result<Change, Malformed> {
+        use format::recorded::{DOUBLINGS, DROPPED, KEPT, LEN, POINTS, VOLUME};
+        let bytes = self.take(LEN)?;
+        let dropped = self.take(DROPPED.get_u16(bytes).into())?;
+        let points = self.take_many(POINTS.get_u16(bytes).into(), format::point::LEN)?;
+        let point = |bytes| {
+            use format::point::{BLOCK, TIME};
+            Point { block: BLOCK.get(bytes), at: TIME.get(bytes) }
+        };
+        let more = More {
+            // A field of one byte.
+            doublings: DOUBLINGS.get(bytes) as u8,
+            dropped: dropped.into(),
+            kept: KEPT.get_u16(bytes),
+            points: points.chunks_exact(format::point::LEN).map(point).collect(),
+        };
+        Ok(Change::Recorded { volume: VolumeId(VOLUME.get(bytes)), more })
     }
     fn suspects(&mut self) -> Result<Change, Malformed> {
         use format::suspects::{COUNT, DISK, LEN};
@@ -610,6 +679,21 @@ mod tests {
             Change::Run { volume, extents: 16 },
             Change::Rename { volume, name: "a/b ü".into() },
             Change::Times { volume, times: Times { accessed: i64::MIN, modified: -1, changed: 7 } },
+            Change::Ring { volume },
+            Change::GivenUp { volume, first: 1 << 40 },
+            Change::Recorded {
+                volume,
+                more: More {
+                    doublings: 3,
+                    dropped: vec![5, 255],
+                    kept: 7,
+                    points: vec![
+                        Point { block: 0, at: 0 },
+                        Point { block: (1 << 48) - 1, at: (1 << 48) - 1 },
+                    ],
+                },
+            },
+            Change::Keep { volume, seconds: u32::MAX },
             Change::Delete { volume },
         ]
     }

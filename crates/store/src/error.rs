@@ -30,6 +30,19 @@ pub enum StoreError {
         /// As it was asked for.
         run: Bytes,
     },
+    /// No ring is so small.
+    RingTooSmall {
+        /// As it was asked for.
+        size: Bytes,
+        /// The smallest ring.
+        least: Bytes,
+    },
+    /// A ring keeps the size that it was made with.
+    RingResized,
+    /// What only a ring does was asked of a volume that is none.
+    NoRing,
+    /// No ring keeps what is recorded for so long, or for so short a time.
+    BadKeep,
     /// There is a volume with this name.
     VolumeExists {
         /// The name.
@@ -101,6 +114,18 @@ impl fmt::Display for StoreError {
             Self::BadRun { run } => write!(
                 f,
                 "a run of {run} is not possible; use a power of two from {EXTENT} to {RUN_MAX}"
+            ),
+            Self::RingTooSmall { size, least } => {
+                write!(f, "a ring of {size} is too small; give it {least} at least")
+            }
+            Self::RingResized => f.write_str(
+                "a ring keeps the size that it was made with; make another one, record to that, and delete this one when nobody needs what it holds",
+            ),
+            Self::NoRing => f.write_str(
+                "the volume is no ring, and gives up nothing; make a ring with 'volume create --ring'",
+            ),
+            Self::BadKeep => f.write_str(
+                "a ring keeps what is recorded for 1 second to 36 years, or as long as it has room",
             ),
             Self::VolumeExists { name } => write!(
                 f,

@@ -1,4 +1,4 @@
-//! On-disk format, version 6: the byte tables of every structure.
+//! On-disk format, version 7: the byte tables of every structure.
 //!
 //! What may never change, whatever the version: the first 16 bytes of the header
 //! (magic, version, checksum) and that the checksum covers the header's 96 bytes.
@@ -6,18 +6,19 @@
 
 use crate::layout::{Table, layout};
 
-/// The version that this program writes. It reads the earlier ones as well. Before version 6
+/// The version that this program writes. It reads the earlier ones as well. Before version 7
+/// there are no changes 20 to 23. Before version 6
 /// there are no changes 18 and 19, names have at most 64 bytes and no slashes, and modes nine
 /// bits. Before version 5
 /// there are no changes 13 and 14, before version 4 no change 12. Before version 3 there are no changes 10 and 11, and the base of a twin is its own sequence number, which proves
 /// nothing; version 1 has no changes 8 and 9, either, and no profile of a later generation.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 layout! {
     /// What every structure begins with.
     header, "Header" {
         MAGIC, 8, "which structure this is";
-        VERSION, 4, "format version, 6; this program reads 1 to 6";
+        VERSION, 4, "format version, 7; this program reads 1 to 7";
         CHECKSUM, 4, "CRC-32C of these 96 bytes with this field zero";
         POOL, 16, "identity of the pool";
         DISK, 16, "identity of the disk that this was written for";
@@ -273,6 +274,52 @@ layout! {
     }
 }
 
+layout! {
+    /// The volume, in which nothing was written yet, is a ring from now on.
+    ring, "Change 20: ring" {
+        TAG, 1, "20";
+        VOLUME, 8, "the volume's number";
+    }
+}
+
+layout! {
+    /// A ring's oldest extents are given up.
+    given_up, "Change 21: given up" {
+        TAG, 1, "21";
+        VOLUME, 8, "the volume's number";
+        FIRST, 8, "the first extent that the ring still holds, counted from its beginning: a multiple of 16, never less than before";
+    }
+}
+
+layout! {
+    /// When the volume was recorded; the list of what is dropped, then the points follow.
+    recorded, "Change 22: recorded" {
+        TAG, 1, "22";
+        VOLUME, 8, "the volume's number";
+        DOUBLINGS, 1, "how often the tolerance of half a second has doubled until now: at most 40";
+        DROPPED, 2, "bytes of the list of points that are dropped, which follows: a bit for each point that there is, the lowest of the first byte for the first, set where it is dropped; points behind the last byte stay";
+        KEPT, 2, "of the points that are left, how many stay, from the first on";
+        POINTS, 2, "number of points that come behind them, and follow the list; 4096 at the most are there then";
+    }
+}
+
+layout! {
+    /// Up to where a volume was recorded at a time.
+    point, "Point of a recording" {
+        BLOCK, 6, "blocks of 4 KiB from the start of the volume: no less than at the point before";
+        TIME, 6, "wall-clock time when the recording had come so far, in milliseconds since 1970";
+    }
+}
+
+layout! {
+    /// For how long the ring keeps what is recorded to it, from now on.
+    keep, "Change 23: keep" {
+        TAG, 1, "23";
+        VOLUME, 8, "the volume's number";
+        SECONDS, 4, "what was recorded so long ago is given up, also where there is room for it; 0: never for its age";
+    }
+}
+
 /// Every table, in the document's order.
 pub const TABLES: &[Table] = &[
     header::TABLE,
@@ -302,4 +349,9 @@ pub const TABLES: &[Table] = &[
     rotation::TABLE,
     rename::TABLE,
     times::TABLE,
+    ring::TABLE,
+    given_up::TABLE,
+    recorded::TABLE,
+    point::TABLE,
+    keep::TABLE,
 ];

@@ -53,7 +53,7 @@ impl Store {
         recorded
     }
 
-    /// The volume that has an extent of a disk, and which of its extents that is. Cost:
+    /// The volume that has an extent of a disk, and which of its extents that is now. Cost:
     /// one look at each run of each volume on the disk.
     pub fn owner(&self, disk: DiskIndex, extent: u64) -> Option<(VolumeId, u64)> {
         let extent = u32::try_from(extent).ok()?;
@@ -61,7 +61,7 @@ impl Store {
             let disks = &volume.placement().disks;
             let slot = disks.iter().position(|&on| on == disk)?;
             let position = volume.slots[slot].position(extent)?;
-            Some((volume.id(), volume.index_of(slot, position)))
+            Some((volume.id(), volume.extent_at(volume.index_of(slot, position))))
         })
     }
 
@@ -126,7 +126,8 @@ impl Store {
         let location = self.locate(id, index).expect("an extent of the volume");
         let run = self.unhold(location.disk, offset);
         self.state.free[location.disk.as_usize()].give(run);
-        let index = u32::try_from(index).expect("it was located");
+        let place = self.volume(id).and_then(|volume| volume.place_of(index));
+        let index = place.expect("it was located");
         let change = Change::Move { volume: id, index, extent: run.start };
         let left = self.state.apply(&change).expect("a change that was checked applies");
         self.quarantine.extend(left);

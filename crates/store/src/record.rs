@@ -2,6 +2,7 @@
 
 use crate::change::SCATTERED_SIZE;
 use crate::format;
+use crate::recording::{CORNERS, DROPPED_MAX, MORE_CORNERS, OTHERS};
 use crate::sizes::BLOCK;
 use crate::store::TIMES_MAX;
 use units::Bytes;
@@ -25,12 +26,16 @@ impl RecordContent {
     }
     /// Bytes that are written on each disk at the most: a header, what stands
     /// before changes, the changes; for each extent a watermark as a change of its own, and a list of blocks as if
-    /// it had holes; for each volume a length; the times of some volumes; in whole blocks, and twice.
+    /// it had holes; for each volume a length, and when it was recorded; the times of some
+    /// volumes; in whole blocks, and twice.
     pub fn size_max(&self) -> Bytes {
         let fixed = Bytes::new((format::header::LEN + format::changes::LEN) as u64);
         let extents = Bytes::new(format::written::LEN as u64 + SCATTERED_SIZE) * self.extents;
         let lengths = Bytes::new(format::length::LEN as u64) * self.lengths;
         let times = Bytes::new((format::times::LEN * TIMES_MAX) as u64);
-        (fixed + self.changes + extents + lengths + times).round_up(BLOCK) * 2
+        let recorded = (format::recorded::LEN + format::point::LEN * CORNERS) as u64;
+        let recorded = Bytes::new(recorded) * (self.lengths + OTHERS as u64);
+        let more = Bytes::new((format::point::LEN * MORE_CORNERS + DROPPED_MAX) as u64);
+        (fixed + self.changes + extents + lengths + times + recorded + more).round_up(BLOCK) * 2
     }
 }

@@ -18,6 +18,7 @@ use crate::change::{
 use crate::format;
 use crate::geometry::Geometry;
 use crate::names::{is_volume_name, number_in};
+use crate::ring::{self, ring_described};
 use crate::runs::{FreeMap, Run};
 use crate::volume::{BLOCKS, Volume};
 use alloc::collections::BTreeMap;
@@ -82,7 +83,12 @@ impl State {
                 self.create(*volume, name, *zone, disks)?;
             }
             Change::Grow { volume, extents, runs } => self.grow(*volume, *extents, runs)?,
-            Change::Cut { volume, size } => return self.cut(*volume, *size),
+            Change::Cut { volume, size } => {
+                if self.volumes.get(volume).is_some_and(Volume::is_ring) {
+                    return Err("a ring is cut");
+                }
+                return self.cut(*volume, *size);
+            }
             Change::Delete { volume } => {
                 let freed = self.cut(*volume, 0)?;
                 let volume = self.volumes.remove(volume).ok_or(NO_VOLUME)?;
@@ -91,8 +97,8 @@ impl State {
             }
             Change::Length { volume, length } => {
                 let volume = self.volumes.get_mut(volume).ok_or(NO_VOLUME)?;
-                if *length > volume.size().get() {
-                    return Err("a volume's length is beyond its size");
+                if *length > volume.end().get() || *length < volume.start().get() {
+                    return Err("a volume's length is beyond its space");
                 }
                 volume.length = *length;
             }
@@ -135,6 +141,12 @@ impl State {
             Change::Rename { volume, name } => self.rename(*volume, name)?,
             Change::Times { volume, times } => {
                 self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.times = Some(*times);
+            }
+            Change::Ring { volume } => self.make_ring(*volume)?,
+            Change::GivenUp { volume, first } => self.give_up(*volume, *first)?,
+            Change::Keep { volume, seconds } => self.keep(*volume, *seconds)?,
+            Change::Recorded { volume, more } => {
+                self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.recorded.apply(more)?;
             }
         }
         Ok(Vec::new())
@@ -205,6 +217,9 @@ impl State {
         if runs.len() != volume.slots.len() || u64::from(extents) < volume.extents() {
             return Err("a volume grows by the wrong extents");
         }
+        if volume.is_ring() {
+            return Err("a ring grows");
+        }
         for (slot, runs) in runs.iter().enumerate() {
             let free = &mut self.free[volume.placement.disks[slot].as_usize()];
             for run in runs {
@@ -237,6 +252,7 @@ impl State {
         volume.written.truncate(extents as usize);
         volume.scattered.split_off(&extents);
         volume.length = volume.length.min(size);
+        volume.recorded.cut(Bytes::new(size));
         let in_last = Bytes::new(size) % EXTENT;
         if let (Some(last), false) = (extents.checked_sub(1), in_last.is_zero()) {
             let blocks = volume.blocks(last).expect("the volume has it");
@@ -284,6 +300,8 @@ impl State {
                 + service_size(volume.service)
                 + run_size(volume.placement.run)
                 + times_size(volume.times)
+                + ring_described(volume.ring)
+                + volume.recorded.size()
         });
         let suspects = self.suspects.iter().map(|list| suspects_size(list.len()));
         let fixed = (format::header::LEN + format::changes::LEN) as u64;
@@ -333,7 +351,11 @@ impl State {
                 extents: written.len() as u32,
                 runs: slots.iter().map(|slot| slot.iter().collect()).collect(),
             });
+            ring::described(volume).for_each(|change| encoder.change(&change));
             encoder.change(&Change::Length { volume: *id, length: *length });
+        }
+        if !volume.recorded.points.is_empty() {
+            encoder.change(&Change::Recorded { volume: *id, more: volume.recorded.all() });
         }
     }
     /// What was written of these extents of a volume.

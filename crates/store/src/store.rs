@@ -27,6 +27,8 @@ use crate::geometry::{EXTENTS_MAX, Geometry};
 use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
 use crate::names::is_volume_name;
+use crate::recording::Recording;
+use crate::ring::{ring_described, ring_extents};
 use crate::runs::{Run, Wish};
 use crate::state::{Freed, State};
 use crate::steps::Steps;
@@ -56,7 +58,9 @@ pub struct Store {
     running: Option<Running>,
     scattered: Scattered,
     /// What a checkpoint takes at the most, but for extents with holes.
-    described: u64,
+    pub(crate) described: u64,
+    /// What arrives for volumes, and when.
+    pub(crate) recording: Recording,
     /// What time it is, in nanoseconds since 1970, where the caller says so.
     pub(crate) clock: Option<i64>,
     /// The next checkpoint, where it is being built.
@@ -88,6 +92,10 @@ pub(crate) struct Staged {
     lengths: BTreeSet<VolumeId>,
     /// Volumes that were written, and whose times are those of the last write.
     pub(crate) touched: BTreeSet<VolumeId>,
+    /// Rings that gave up extents, and how many they had given up before.
+    pub(crate) given_up: BTreeMap<VolumeId, u64>,
+    /// When volumes were recorded. It takes part in no size: records have room for it.
+    recorded: Vec<Change>,
     /// Disks with data that no flush has covered.
     pub(crate) unflushed: BTreeSet<DiskIndex>,
     /// An empty record is wanted.
@@ -110,6 +118,7 @@ struct Scattered {
 struct Running {
     id: CommitId,
     freed: Freed,
+    given_up: BTreeMap<VolumeId, u64>,
 }
 
 impl Store {
@@ -135,6 +144,7 @@ impl Store {
             running: None,
             scattered: Scattered::default(),
             described: 0,
+            recording: Recording::default(),
             clock: None,
             building: None,
             increment: INCREMENT,
@@ -206,12 +216,13 @@ impl Store {
         let running = self.running.iter().flat_map(|running| &running.freed);
         self.staged.freed.iter().chain(running).chain(&self.held).chain(&self.quarantine)
     }
-    /// Where extent `index` of a volume lies; `None` where there is none.
+    /// Where extent `index` of a volume lies; `None` where there is none, or where a ring has
+    /// given it up.
     pub fn locate(&self, volume: VolumeId, index: u64) -> Option<Location> {
         let volume = self.volume(volume)?;
-        let index = u32::try_from(index).ok()?;
-        let (disk, extent) = volume.place(index)?;
-        Some(Location { disk, offset: EXTENT * u64::from(extent), written: volume.blocks(index)? })
+        let place = volume.place_of(index)?;
+        let (disk, extent) = volume.place(place)?;
+        Some(Location { disk, offset: EXTENT * u64::from(extent), written: volume.blocks(place)? })
     }
 
     /// Makes a volume of root's and reserves `size`, rounded up to whole extents.
@@ -234,6 +245,16 @@ impl Store {
         placement: &Placement,
         ownership: Ownership,
     ) -> Result<VolumeId, StoreError> {
+        self.create_kind(name, (size, false), placement, ownership)
+    }
+    /// The same, perhaps of a ring.
+    pub(crate) fn create_kind(
+        &mut self,
+        name: &str,
+        (size, is_ring): (Bytes, bool),
+        placement: &Placement,
+        ownership: Ownership,
+    ) -> Result<VolumeId, StoreError> {
         self.check_writable()?;
         if !is_volume_name(name) {
             return Err(StoreError::BadName { name: name.into() });
@@ -246,10 +267,14 @@ impl Store {
         let id = self.state.next_volume;
         let mut volume = Volume::new(id, name.into(), placement.zone, disks.clone());
         volume.placement.run = run;
-        let extents = extents_for(size)?;
+        let extents = match is_ring {
+            true => ring_extents(size, disks.len(), run)?,
+            false => extents_for(size)?,
+        };
         let runs = self.choose(&volume, extents)?;
         let described = volume_size_max(name.len(), disks.len(), count(&runs), extents);
-        self.check_metadata(described + ownership_size(ownership) + run_size(run))?;
+        let ring = ring_described(is_ring.then_some(0));
+        self.check_metadata(described + ownership_size(ownership) + run_size(run) + ring)?;
         self.state.next_volume = VolumeId(id.0 + 1);
         let zone = placement.zone;
         self.stage(Change::Create { volume: id, name: name.into(), zone, disks });
@@ -263,6 +288,9 @@ impl Store {
         if extents > 0 {
             self.stage(Change::Grow { volume: id, extents, runs });
         }
+        if is_ring {
+            self.stage(Change::Ring { volume: id });
+        }
         Ok(id)
     }
     /// Grows or shrinks a volume to `size`, rounded up to whole extents. What
@@ -271,7 +299,11 @@ impl Store {
     pub fn resize(&mut self, id: VolumeId, size: Bytes) -> Result<(), StoreError> {
         self.check_writable()?;
         let volume = self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
+        if volume.is_ring() {
+            return Err(StoreError::RingResized);
+        }
         if size < volume.size() {
+            self.recording.forget(id);
             self.stage(Change::Cut { volume: id, size: size.get() });
             self.touch(id);
             return Ok(());
@@ -293,6 +325,8 @@ impl Store {
         self.staged.written.remove(&id);
         self.staged.lengths.remove(&id);
         self.staged.touched.remove(&id);
+        self.staged.given_up.remove(&id);
+        self.recording.forget(id);
         Ok(())
     }
     /// Writes of these blocks of an extent have ended: they were written from now on, and
@@ -302,8 +336,8 @@ impl Store {
     pub fn note_written(&mut self, id: VolumeId, index: u64, blocks: &Blocks) {
         let Some(location) = self.locate(id, index) else { return };
         self.staged.unflushed.insert(location.disk);
-        let index = index as u32; // it was just located
         let volume = self.state.volumes.get_mut(&id).expect("it was just located");
+        let index = volume.place_of(index).expect("it was just located");
         let before = volume.scattered.len() as u64;
         if volume.add(index, *blocks) {
             self.scattered.there += volume.scattered.len() as u64;
@@ -331,18 +365,28 @@ impl Store {
     /// Room for extents with holes: what a checkpoint has left, and half of it at the most,
     /// so that scattered writes alone cannot keep volumes from being made.
     pub(crate) fn count_scattered(&mut self) {
-        let all = self.log.checkpoint_size().get();
         self.described = self.state.checkpoint_size_max();
+        self.scattered.there = self.state.scattered_size() / SCATTERED_SIZE;
+        self.count_room();
+    }
+    /// The same, where it is known what a checkpoint takes.
+    pub(crate) fn count_room(&mut self) {
+        let all = self.log.checkpoint_size().get();
         let free = all.saturating_sub(BLOCK.get() + self.described);
         self.scattered.room = free.min(all / 2) / SCATTERED_SIZE;
-        self.scattered.there = self.state.scattered_size() / SCATTERED_SIZE;
+    }
+    /// Bytes that are left in a checkpoint when so many more are taken.
+    pub(crate) fn room_for(&self, more: u64) -> u64 {
+        let Scattered { there, reserved, .. } = self.scattered;
+        let taken = self.described + (there + reserved) * SCATTERED_SIZE + more;
+        self.log.checkpoint_size().get().saturating_sub(BLOCK.get() + taken)
     }
     /// Recorded data reaches up to byte `length` of a volume: raises the length
     /// (never lowers it, never beyond the size). The volume was written now.
     pub fn note_length(&mut self, id: VolumeId, length: Bytes) {
         self.touch(id);
         let Some(volume) = self.state.volumes.get_mut(&id) else { return };
-        let length = length.min(volume.size()).get();
+        let length = length.min(volume.end()).get();
         if length > volume.length {
             volume.length = length;
             self.staged.lengths.insert(id);
@@ -403,13 +447,14 @@ impl Store {
             self.steps.push_flush(staged.unflushed.iter().copied());
         }
         self.write_profiles(&staged.profiles);
+        staged.recorded = self.times_of_recordings(&staged.lengths);
         let record = Payload::new(self.record(&staged));
         self.record_longest = self.record_longest.max(Bytes::new(record.size() as u64) * 2);
         self.write_log(&staged, &record);
         self.closed = closed;
         let id = self.next;
         self.next = CommitId(id.0 + 1);
-        self.running = Some(Running { id, freed: staged.freed });
+        self.running = Some(Running { id, freed: staged.freed, given_up: staged.given_up });
         Some(id)
     }
     /// Writes the record, and a part of the next checkpoint beside it; or a checkpoint at
@@ -515,6 +560,11 @@ impl Store {
         self.steps.failed()
     }
 
+    /// How many extents a ring has given up durably, where it is giving up more.
+    pub(crate) fn given_up_later(&self, id: VolumeId) -> Option<u64> {
+        let running = self.running.as_ref().and_then(|running| running.given_up.get(&id));
+        running.or(self.staged.given_up.get(&id)).copied()
+    }
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         self.failed().map_or(Ok(()), |(disk, error)| Err(StoreError::ReadOnly { disk, error }))
     }
@@ -579,6 +629,11 @@ impl Store {
         let mut encoder = Encoder::new(self.state.next_volume);
         let changes = staged.changes.iter().filter(|change| wanted(change.volume()));
         changes.for_each(|change| encoder.change(change));
+        // Before what was written: of that there is nothing in a place that was given up.
+        for &volume in staged.given_up.keys().filter(|id| wanted(Some(**id))) {
+            let first = self.state.volumes[&volume].ring.expect("it is a ring");
+            encoder.change(&Change::GivenUp { volume, first });
+        }
         for (&id, extents) in staged.written.iter().filter(|(id, _)| wanted(Some(**id))) {
             let Volume { written, scattered, .. } = &self.state.volumes[&id];
             let marks: Vec<(u32, u16)> =
@@ -601,6 +656,9 @@ impl Store {
             let times = self.state.volumes[&volume].times.expect("it was touched");
             encoder.change(&Change::Times { volume, times });
         }
+        // Behind what was given up, which takes points with it.
+        let recorded = staged.recorded.iter().filter(|change| wanted(change.volume()));
+        recorded.for_each(|change| encoder.change(change));
         encoder
     }
 }
@@ -621,7 +679,8 @@ impl Staged {
     /// True when there is something for a record.
     fn changed(&self) -> bool {
         let are_written = !self.written.is_empty() || !self.lengths.is_empty();
-        are_written || !self.changes.is_empty() || !self.touched.is_empty()
+        let is_else = !self.changes.is_empty() || !self.touched.is_empty();
+        are_written || is_else || !self.given_up.is_empty()
     }
     /// True when something was written or changed.
     fn has_news(&self) -> bool {

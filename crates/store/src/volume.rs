@@ -3,6 +3,7 @@
 use crate::api::{BLOCK, DiskIndex, EXTENT, Placement, VolumeId, Zone};
 use crate::api::{Ownership, Service, Times};
 use crate::blocks::Blocks;
+use crate::recorded::Recorded;
 use crate::runs::Runs;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -30,6 +31,12 @@ pub struct Volume {
     pub(crate) ownership: Ownership,
     pub(crate) service: Option<Service>,
     pub(crate) times: Option<Times>,
+    /// Of a ring: how many of its extents it has given up (`ring.rs`). Where others count
+    /// extents here, that is by their places.
+    pub(crate) ring: Option<u64>,
+    /// Of a ring: the seconds for which it keeps what is recorded; 0 where that has no end.
+    pub(crate) keep: u32,
+    pub(crate) recorded: Recorded,
 }
 
 /// How a volume lies on its disks.
@@ -57,6 +64,9 @@ impl Volume {
             ownership,
             service: None,
             times: None,
+            ring: None,
+            keep: 0,
+            recorded: Recorded::default(),
         }
     }
     /// Its number.
@@ -91,6 +101,10 @@ impl Volume {
     /// When it was last used; none of a volume of which nobody has ever said it.
     pub fn times(&self) -> Option<Times> {
         self.times
+    }
+    /// When its bytes were recorded, as far as that was noted.
+    pub fn recorded(&self) -> &Recorded {
+        &self.recorded
     }
     /// How many extents it has.
     pub fn extents(&self) -> u64 {

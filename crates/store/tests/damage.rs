@@ -324,13 +324,18 @@ fn swapped_disks_are_recognised() {
 #[test]
 fn a_newer_format_is_named() {
     let (mut disks, ..) = lived_in(1, &[Bytes::mib(12)]);
+    let version = store::VERSION + 1;
+    let newer = u64::from(version);
     for found in current(&disks).iter().filter(|found| found.kind == "label") {
-        disks[0].change(found.offset, |block| put(field("Header", "VERSION"), block, 7));
+        disks[0].change(found.offset, |block| put(field("Header", "VERSION"), block, newer));
         restamp(&mut disks[0], found.offset);
     }
     let (error, text) = errors(&disks);
-    assert_eq!(error, OpenError::Newer { device: disk(0), version: 7 });
-    assert!(text.contains("version 7") && text.contains("newer program"), "{text}");
+    assert_eq!(error, OpenError::Newer { device: disk(0), version });
+    assert!(
+        text.contains(&format!("version {version}")) && text.contains("newer program"),
+        "{text}"
+    );
 }
 
 /// A block that the disk put in another place, and blocks of other disks and pools.

@@ -61,9 +61,21 @@ fn pool(sizes: &[Bytes], volumes: usize, increment: Bytes) -> (Vec<Disk>, Store)
     (disks, store)
 }
 
+/// Records on a ring, which gives up what that takes.
+fn record(random: &mut Random, store: &mut Store) {
+    let ring = store.find("ring").unwrap();
+    let (id, length) = (ring.id(), ring.length() / Bytes::MIB);
+    let end = store.writable_end(id) / Bytes::MIB;
+    for extent in length..(length + random.below(5)).min(end) {
+        store.note_written(id, extent, &Blocks::first(Bytes::kib(4 * random.below(257))));
+        store.note_length(id, Bytes::mib(extent + 1));
+    }
+    store.give_up(id, Bytes::mib(length + 20));
+}
+
 /// Writes, as if by programs, in a volume of many extents, and makes, cuts and removes others.
 fn change(random: &mut Random, store: &mut Store, names: &mut u64) {
-    let large = store.find("large").unwrap().id();
+    let [large, ring] = ["large", "ring"].map(|name| store.find(name).unwrap().id());
     match random.below(12) {
         0 => {
             *names += 1;
@@ -73,7 +85,7 @@ fn change(random: &mut Random, store: &mut Store, names: &mut u64) {
         1 | 2 => {
             let ids: Vec<_> = store.volumes().map(|volume| volume.id()).collect();
             let id = ids[ids.len() - 1 - random.index(6)];
-            if id != large {
+            if id != large && id != ring {
                 let size = Bytes::kib(random.below(6 << 10));
                 let _ = match random.once_in(3) {
                     true => store.delete(id),
@@ -117,17 +129,20 @@ fn change(random: &mut Random, store: &mut Store, names: &mut u64) {
 /// commits is what was committed.
 #[test]
 fn what_was_written_in_parts_makes_what_was_committed() {
-    let (mut built, mut began, mut whole, mut compared) = (0, 0, 0, 0);
+    let (mut built, mut began, mut whole, mut compared, mut wraps) = (0, 0, 0, 0, 0);
     for seed in 0..4 {
         let mut random = Random::new(seed);
         let increment = Bytes::kib(4 + 4 * (seed % 2));
         let (mut disks, mut store) = pool(&[Bytes::GIB * 6], 60, increment);
         store.create("large", Bytes::mib(4000), &Placement::default()).unwrap();
+        let (size, place, whose) = (Bytes::mib(512), Placement::default(), store::Ownership::ROOT);
+        store.create_ring("ring", size, &place, whose).unwrap();
         let mut names = 0;
         for number in 0..1500 {
             for _ in 0..1 + random.below(3) {
                 change(&mut random, &mut store, &mut names);
             }
+            record(&mut random, &mut store);
             if !store.dirty() {
                 continue;
             }
@@ -143,7 +158,9 @@ fn what_was_written_in_parts_makes_what_was_committed() {
                 compared += 1;
             }
         }
+        wraps += store.find("ring").unwrap().start() / size;
     }
+    assert!(wraps >= 12, "{wraps} times around the rings");
     assert!(built >= 8 && began >= 4 * built && compared > 60, "{built} {began} {compared}");
     assert!(whole <= built, "{whole} were written at once, {built} in parts");
 }

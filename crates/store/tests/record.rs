@@ -48,12 +48,24 @@ fn write(random: &mut Random, store: &mut Store, staged: &mut Staged, id: Volume
         staged.extents.insert((id, index));
     }
     let length = Bytes::mib(first) + Bytes::new(random.below(1 << 20));
+    arrive(random, store, id, length);
     store.note_length(id, length);
     staged.lengths.insert(id);
 }
 
+/// As bytes come when each piece is the first one after a pause.
+fn arrive(random: &mut Random, store: &mut Store, id: VolumeId, to: Bytes) {
+    let from = store.volume(id).unwrap().length();
+    for part in 1..=random.below(4) {
+        let later = random.below(20_000_000_000).cast_signed();
+        store.set_clock(store.clock().unwrap().saturating_add(later));
+        store.note_arrived(id, from, from + to.saturating_sub(from) * part / 3);
+    }
+}
+
 fn lengthen(random: &mut Random, store: &mut Store, staged: &mut Staged, id: VolumeId) {
     let length = store.volume(id).unwrap().length() + Bytes::new(1 + random.below(10));
+    arrive(random, store, id, length);
     store.note_length(id, length);
     staged.lengths.insert(id);
 }

@@ -107,6 +107,8 @@ codes! {
     NoToken = 40, "no_token", 401, "Show a token that is good";
     /// The token that was shown does not let its holder do this.
     TokenScope = 41, "token_scope", 403, "The token does not permit it";
+    /// A ring does not hold these bytes any more.
+    GivenUp = 42, "given_up", 410, "Given up by the ring";
     /// A fault in Slackline itself.
     Internal = 24, "internal", 500, "A fault in Slackline";
 }

@@ -4,6 +4,7 @@
 //! request with a field that is not known is refused, so that a misspelt field
 //! is not silently ignored; every bad answer is a [`Problem`].
 
+mod events;
 mod files;
 mod naming;
 mod odds;
@@ -11,10 +12,13 @@ mod overview;
 mod owner;
 mod plan;
 mod policy;
+mod problem;
 mod quotas;
+mod recorded;
 mod service;
 mod tokens;
 
+pub use events::*;
 pub use files::*;
 pub use naming::*;
 pub use odds::*;
@@ -22,11 +26,13 @@ pub use overview::*;
 pub use owner::*;
 pub use plan::*;
 pub use policy::*;
+pub use problem::*;
 pub use quotas::*;
+pub use recorded::*;
 pub use service::*;
 pub use tokens::*;
 
-use crate::{Code, quantity};
+use crate::quantity;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Rate};
 
@@ -133,13 +139,62 @@ pub struct VolumeCreate {
     /// Whose it is, where not its maker's.
     #[serde(default, skip_serializing_if = "Access::is_default")]
     pub access: Access,
+    /// It gives up its oldest bytes for what is recorded next, so that it is never full: offsets
+    /// only grow, and it is recorded to by streams alone, at its end. Its size is rounded up to
+    /// 16 MiB, or to more on several disks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ring: bool,
+    /// Of a ring: what was recorded so long ago is given up, also where there is room for it; from a
+    /// second to 36 years.
+    #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub keep_ns: Option<Duration>,
+}
+
+/// Says for how long a ring keeps what is recorded, from now on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct VolumeKeep {
+    /// What was recorded so long ago is given up, also where there is room for it; from a second to
+    /// 36 years. Without: nothing is given up for its age.
+    #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub keep_ns: Option<Duration>,
+}
+
+/// What a ring holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Ring {
+    /// The offset that it begins at: all before it were given up. It ends where the recorded data
+    /// does.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub start_bytes: Bytes,
+    /// How many bytes that are.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub held_bytes: Bytes,
+    /// What was recorded so long ago is given up, also where there is room for it; none where it is
+    /// kept as long as there is room.
+    #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub keep_ns: Option<Duration>,
 }
 
 impl VolumeCreate {
     /// A volume of the asker's on all disks.
     pub fn new(name: impl Into<String>, size: Bytes) -> Self {
-        let (placement, access) = (Placement::default(), Access::default());
-        Self { name: name.into(), kind: FileKind::Volume, size_bytes: size, placement, access }
+        Self {
+            name: name.into(),
+            kind: FileKind::Volume,
+            size_bytes: size,
+            placement: Placement::default(),
+            access: Access::default(),
+            ring: false,
+            keep_ns: None,
+        }
     }
 }
 
@@ -179,6 +234,10 @@ pub struct Volume {
     /// When it was last used; none where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<Times>,
+    /// When its bytes were recorded, as far as streams recorded them; none where that is not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Recorded>,
     /// Whose it is.
     pub owner: Owner,
     /// Space reserved.
@@ -189,6 +248,9 @@ pub struct Volume {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub length_bytes: Bytes,
+    /// What it holds of the recorded data, where it is a ring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<Ring>,
     /// Where its extents go.
     pub placement: Placement,
     /// Extents of 1 MiB on each disk of the pool.
@@ -824,90 +886,6 @@ pub struct Status {
     /// What the daemon could not get from the host (locked memory, real-time
     /// priority), and what to do about it.
     pub warnings: Vec<String>,
-}
-
-/// Why a contract does not fit, and what would.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Refusal {
-    /// The disk that cannot take it.
-    pub disk: u16,
-    /// Utilisation of that disk with the contract, in parts per million.
-    pub utilisation_ppm: u64,
-    /// The earliest deadline, from a common start, at which the disk would be
-    /// asked for more time than there is; missing where the utilisation alone
-    /// is too much.
-    #[serde(with = "quantity::option", default)]
-    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
-    pub deadline_ns: Option<Duration>,
-    /// By how much demand exceeds supply at that deadline.
-    #[serde(with = "quantity::option", default)]
-    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
-    pub excess_ns: Option<Duration>,
-    /// The largest rate, in the same blocks, that would have been admitted.
-    #[serde(with = "quantity")]
-    #[cfg_attr(feature = "schema", schema(value_type = u64))]
-    pub rate_max_bytes_per_second: Rate,
-    /// The bus that the disk shares with others: without the wait for it the disk could take
-    /// more.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub bus: Option<Box<Bus>>,
-    /// True where nothing was found to be too much: the disk could not tell within the work that
-    /// one decision may take, or what waits at this moment is in the way. The same request may
-    /// be taken when it is tried again.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub undecided: bool,
-}
-
-/// A bad answer (RFC 9457), with what to do next.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "schema", schema(examples(json!({
-    "type": "urn:slackline:problem:refused",
-    "title": "The contract does not fit",
-    "status": 409,
-    "detail": "disk 0 cannot keep this contract: its utilisation would be 102.34 %, and by the \
-        deadline 507 ms after a common start it would be asked for 7 ms more time than there is",
-    "code": "refused",
-    "next_step": "the largest rate that fits in these blocks is 817 kB/s: ask for \
-        `--rate 817432B/s`, use larger blocks, or close a stream",
-    "refusal": {
-        "disk": 0, "utilisation_ppm": 1_023_456, "deadline_ns": 507_000_000,
-        "excess_ns": 7_000_000, "rate_max_bytes_per_second": 817_432,
-    },
-}))))]
-pub struct Problem {
-    /// `urn:slackline:problem:` and the code.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// What the code means; the same for every occurrence.
-    pub title: String,
-    /// The status of the HTTP answer.
-    pub status: u16,
-    /// What went wrong this time.
-    pub detail: String,
-    /// What went wrong, for a program.
-    pub code: Code,
-    /// What to do about it.
-    pub next_step: String,
-    /// The figures, where admission refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<Refusal>,
-}
-
-impl Problem {
-    /// A problem of this code: what went wrong this time, and what to do.
-    pub fn new(code: Code, detail: impl Into<String>, next_step: impl Into<String>) -> Self {
-        Self {
-            kind: format!("urn:slackline:problem:{}", code.word()),
-            title: code.title().into(),
-            status: code.http_status(),
-            detail: detail.into(),
-            code,
-            next_step: next_step.into(),
-            refusal: None,
-        }
-    }
 }
 
 /// The daemon answers.

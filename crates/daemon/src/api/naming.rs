@@ -78,6 +78,33 @@ pub(super) async fn volume_times(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Say for how long a ring keeps what is recorded, from now on.
+#[utoipa::path(put, path = "/v1/volumes/{name}/keep", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable \
+            with the next sync")),
+    request_body = api::VolumeKeep,
+    responses(
+        (status = 204, description = "It is so, durably"),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 400, description = "It is no ring, or no such time is possible", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn volume_keep(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Text(name): Text,
+    staged: Staged,
+    Body(request): Body<api::VolumeKeep>,
+) -> Answered<StatusCode> {
+    let keep = request.keep_ns;
+    control.by(&peer).done(staged.op(Op::RingKeep { name, keep })).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Show what lies directly under a directory. Changes nothing.
 #[utoipa::path(post, path = "/v1/entries", tag = "volumes", request_body = api::EntriesAsk,
     responses(

@@ -64,7 +64,7 @@ pub async fn serve(
         Ok(found) => found,
         Err(error) => return output.fail_last(&crate::problem::of(&error)).await,
     };
-    let welcome = Head::Welcome { version: VERSION, offset: Bytes::ZERO, len: found.size };
+    let welcome = Head::Welcome { version: VERSION, offset: Bytes::ZERO, len: found.end() };
     if output.send(welcome, &[]).await.is_err() {
         return;
     }

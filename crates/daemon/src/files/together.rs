@@ -127,6 +127,10 @@ impl Pool for Together {
         self.pool.entries(who, directory, after, most)
     }
 
+    fn recorded(&self, name: &str) -> Option<node::Recorded> {
+        self.pool.recorded(name)
+    }
+
     fn space(&self) -> (Bytes, Bytes) {
         self.pool.space()
     }

@@ -90,6 +90,11 @@ impl Exports for Offer<'_> {
             let problem = crate::problem::of(&error);
             format!("{}; {}", problem.detail, problem.next_step)
         })?;
+        if found.start.is_some() {
+            return Err("a ring is no block device, since its offsets grow; play it, or read it \
+                        over HTTP or as a file"
+                .to_owned());
+        }
         let suffix = name.find('@').map_or("", |at| &name[at..]);
         Ok(handshake::Export {
             called: format!("{}{suffix}", found.name),

@@ -51,7 +51,7 @@ fn more(op: &Op, ask: &Ask) -> Option<More> {
     let find = |name: &str| ask.0.volume(name);
     let settle = |before, access: Access| node::permission::settle(&ask.1, before, access).ok();
     match op {
-        Op::VolumeCreate { size, access, .. } => {
+        Op::VolumeCreate { size, access, .. } | Op::RingCreate { size, access, .. } => {
             let whose = settle(node::permission::of_new(&ask.1), *access)?;
             let what = Held { space: reserved(*size), volumes: 1 };
             Some(More { whose, what, is_users: false })

@@ -69,6 +69,8 @@ pub struct Volume {
     pub changes: u64,
     /// For which memory is set aside.
     pub operations: u64,
+    /// A ring, and for how long it keeps what it has.
+    pub ring: Option<Option<Duration>>,
 }
 
 pub struct Stream {
@@ -207,6 +209,7 @@ impl State {
                 utilisation_ppm: (taken + contract.rate).get() * 1_000_000 / RATE_MAX.get(),
                 deadline: Some((Duration::from_millis(507), Duration::from_millis(7))),
                 rate_max: RATE_MAX - taken,
+                longer: None,
                 bus: None,
                 undecided: false,
                 parts: 1,
@@ -263,6 +266,7 @@ impl State {
                 utilisation_ppm: 1_100_000,
                 deadline: None,
                 rate_max: RATE_MAX,
+                longer: None,
                 bus: None,
                 undecided: false,
                 parts: 1,
@@ -324,6 +328,14 @@ impl State {
                 let volume = Volume { size: size.get(), ownership, ..Volume::default() };
                 self.volumes.insert(name, volume);
             }
+            Op::RingCreate { name, size, placement, access, keep } => {
+                let create = Op::VolumeCreate { name: name.clone(), size, placement, access };
+                self.volume_op(who, create)?;
+                self.volume(&name)?.ring = Some(keep);
+            }
+            Op::RingKeep { name, keep } => {
+                *self.volume(&name)?.ring.as_mut().ok_or(store::StoreError::NoRing)? = keep;
+            }
             Op::VolumeResize { name, size, may_cut } => {
                 let volume = self.volume(&name)?;
                 let recorded = Bytes::new(volume.data.len() as u64);
@@ -378,6 +390,10 @@ write = { fixed = '1ms', rate = '100MB/s' }
 ";
 
 impl Pool for Fake {
+    fn recorded(&self, name: &str) -> Option<node::Recorded> {
+        // Nothing was noted of any volume that is there.
+        self.volume(name).map(|_| node::Recorded::default())
+    }
     fn submit(&self, who: Who, op: Op, callback: Callback) {
         let mut state = self.state();
         if let Err(error) = state.permit(&who, &op) {
@@ -392,6 +408,8 @@ impl Pool for Fake {
             | Op::VolumeAccess { .. }
             | Op::VolumeRename { .. }
             | Op::VolumeTimes { .. }
+            | Op::RingCreate { .. }
+            | Op::RingKeep { .. }
             | Op::VolumeDelete { .. } => state.volume_op(&who, op),
             Op::StreamOpen { volume, mode, contract, start } => {
                 state.open(volume, mode, contract, start)
@@ -552,6 +570,9 @@ impl Pool for Fake {
     fn status(&self) -> Status {
         let state = self.state();
         let volumes = state.volumes.iter().map(|(name, volume)| VolumeStatus {
+            start: volume.ring.map(|_| Bytes::ZERO),
+            keep: volume.ring.flatten(),
+            recorded: None,
             id: VolumeId(0),
             times: None,
             name: name.clone(),

@@ -98,6 +98,9 @@ fn seen_as_files(store: &mut store::Store) {
     let run = Placement { run: Bytes::mib(2), ..Placement::default() };
     let id = store.create("long", Bytes::mib(1), &run).expect("room");
     store.note_written(id, 0, &store::Blocks::of(&(Bytes::kib(8)..Bytes::kib(16))));
+    store.note_arrived(id, Bytes::ZERO, Bytes::kib(8));
+    store.set_clock(1_700_000_009_000_000_000);
+    store.note_arrived(id, Bytes::kib(8), Bytes::kib(16));
     store.note_length(id, Bytes::kib(16));
     store.rename(&[(held, "d/film".into())], None).expect("the name is free");
     store.set_times(held, Times { accessed: -1, modified: 2, changed: 3 }).expect("room");

@@ -88,7 +88,16 @@ fn op(kind: char, json: &str, stream: StreamId) -> Option<Op> {
             let asked: api::VolumeCreate = parsed(json)?;
             let placement = convert::placement(&asked.placement);
             let access = node::Access::default();
-            Op::VolumeCreate { name: asked.name, size: asked.size_bytes, placement, access }
+            let (name, size) = (asked.name, asked.size_bytes);
+            let keep = asked.keep_ns;
+            match asked.ring {
+                true => Op::RingCreate { name, size, placement, access, keep },
+                false => Op::VolumeCreate { name, size, placement, access },
+            }
+        }
+        'k' => {
+            let keep = parsed::<api::VolumeKeep>(json)?.keep_ns;
+            Op::RingKeep { name: name(), keep }
         }
         'r' => {
             let api::VolumeResize { size_bytes: size, may_cut, .. } = parsed(json)?;
@@ -171,6 +180,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let profile = Profile::of(&Model::named("ssd-nvme").expect("a model")).to_toml();
     let profile = serde_json::to_string(&api::DiskProfile { profile }).expect("JSON");
     let texts = [
+        r#"v{"name":"ring","size_bytes":1,"ring":true,"keep_ns":1}"#.into(),
+        r#"k{"keep_ns":1000000000}"#.into(),
         r#"v{"name":"b","size_bytes":1048576,"placement":{"disks":[1],"zone":"inner"}}"#.into(),
         "r{\"size_bytes\":5000000}\nr{\"size_bytes\":1000}".into(),
         format!("{open}\n{change}\nx"),

@@ -16,6 +16,7 @@ pub fn catalogue() -> Vec<Experiment> {
         clockwise::EXPERIMENTS,
         clockwise::chapter_6::EXPERIMENTS,
         clockwise::chapter_7::EXPERIMENTS,
+        clockwise::CHAPTER_8,
         semi_preemptible::EXPERIMENTS,
         qos::EXPERIMENTS,
         abiss::EXPERIMENTS,
@@ -34,6 +35,9 @@ mod tests {
         for name in &names {
             let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
             assert!(name.chars().all(fits), "{name}");
+        }
+        for experiment in catalogue() {
+            assert!(experiment.name.starts_with(experiment.paper.name()), "{experiment:?}");
         }
         let all = names.len();
         names.sort_unstable();

@@ -131,6 +131,15 @@ pub enum Error {
     BeyondEnd {
         size: Bytes,
     },
+    /// A ring does not hold these bytes any more: what it holds begins at `start`.
+    GivenUp {
+        start: Bytes,
+    },
+    /// For a writer under this contract the ring is too small: it would give up more than half.
+    RingTooSmall {
+        size: Bytes,
+        least: Bytes,
+    },
     /// The window does not fit in the memory that is left; or callers have all that is for
     /// best effort, and give none back.
     NoMemory {
@@ -173,6 +182,11 @@ pub struct Refusal {
     /// The largest rate in the same blocks that would have been admitted; zero if none,
     /// and before [`Output::complete`](crate::Output::complete).
     pub rate_max: Rate,
+    /// Longer blocks that would have done better, and a rate that would have been admitted in
+    /// them: the shortest in which all that was asked for fits, or else those that take most,
+    /// found to a sixty-fourth. None where longer ones do not help, and before
+    /// [`Output::complete`](crate::Output::complete). Memory is not looked at.
+    pub longer: Option<(Bytes, Rate)>,
     /// The bus that the disk shares with others: each of its bounds counts the wait for it.
     pub bus: Option<Box<BusShare>>,
     /// True where nothing was found to be too much: the work that a decision may take did not

@@ -19,6 +19,19 @@ pub enum Op {
     /// Make a volume and reserve its space: the caller's, and closed to others where
     /// nothing else is said. Answer: [`Reply::Done`], durable.
     VolumeCreate { name: String, size: Bytes, placement: Placement, access: Access },
+    /// The same of a ring: a volume that gives up its oldest extents for what is recorded next.
+    /// It has `size` at least, and gives up what is older than `keep` also where there is room for it.
+    /// [`Reply::Done`], durable.
+    RingCreate {
+        name: String,
+        size: Bytes,
+        placement: Placement,
+        access: Access,
+        keep: Option<Duration>,
+    },
+    /// Say for how long a ring keeps what is recorded, from now on: none is as long as there is
+    /// room. [`Reply::Done`], durable.
+    RingKeep { name: String, keep: Option<Duration> },
     /// Grow or shrink, also while streams are open; to less than what is recorded only
     /// where it `may_cut` that. [`Reply::Done`], durable.
     VolumeResize { name: String, size: Bytes, may_cut: bool },

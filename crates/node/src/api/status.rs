@@ -168,8 +168,15 @@ pub struct VolumeStatus {
     pub size: Bytes,
     /// End of the recorded data.
     pub length: Bytes,
+    /// Where what a ring holds begins; none of what is no ring.
+    pub start: Option<Bytes>,
+    /// How old a ring lets become what it has; none where it keeps that as long as there is room.
+    pub keep: Option<Duration>,
     /// None of a volume that nobody has used since volumes have times.
     pub times: Option<Times>,
+    /// When the recording begins, ends, and by how much what is told of it may be off, in
+    /// nanoseconds since 1970; none where nothing is known of it.
+    pub recorded: Option<(i64, i64, i64)>,
     /// Another number than before whenever bytes of the volume may have changed in between, while
     /// the pool is open.
     pub changes: u64,
@@ -202,6 +209,13 @@ pub struct VolumeStatus {
     pub handles: Vec<HandleStatus>,
     /// What the service's contract says is promised; false where it is none, too.
     pub promised: bool,
+}
+
+impl VolumeStatus {
+    /// Where its space ends, as it is now: of a ring it goes on.
+    pub fn end(&self) -> Bytes {
+        self.start.unwrap_or_default() + self.size
+    }
 }
 
 /// A disk that does not end the operations of a contract, for whose memory others wait.

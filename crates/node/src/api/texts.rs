@@ -50,18 +50,25 @@ impl fmt::Display for Refusal {
         if self.undecided {
             write!(f, "; it could not be decided beside what waits now: try again")
         } else if self.rate_max.is_zero() {
-            write!(
-                f,
-                "; no rate in these blocks would be admitted: close a stream or use larger blocks"
-            )
+            write!(f, "; no rate in these blocks would be admitted")?;
+            longer_blocks(f, self)
         } else {
             write!(
                 f,
                 "; the largest rate in these blocks that would be admitted is {} ({} B/s)",
                 self.rate_max,
                 self.rate_max.get()
-            )
+            )?;
+            longer_blocks(f, self)
         }
+    }
+}
+
+/// What longer blocks would take, where that is more.
+fn longer_blocks(f: &mut fmt::Formatter<'_>, refusal: &Refusal) -> fmt::Result {
+    match refusal.longer {
+        Some((block, rate)) => write!(f, ", in blocks of {block} {rate}"),
+        None => Ok(()),
     }
 }
 
@@ -245,6 +252,15 @@ impl fmt::Display for Error {
             Error::BeyondEnd { size } => {
                 write!(f, "beyond the end: the volume's size is {size}; read within it")
             }
+            Error::GivenUp { start } => write!(
+                f,
+                "given up: what the ring holds begins at {}; read from there on",
+                start.get()
+            ),
+            Error::RingTooSmall { size, least } => write!(
+                f,
+                "for this contract a ring of {size} is too small; record to one of {least} at least, or ask for a smaller rate"
+            ),
             Error::NoMemory { asked, free } => write!(
                 f,
                 "no memory: {asked} asked, {free} free; use smaller blocks or bursts, close a stream, give back what is held, or give the pool more memory"

@@ -77,7 +77,10 @@ impl Core {
 
     /// Extents that a writer of a volume may come to between two commits.
     fn record_extents(&self, volume: VolumeId, contract: &Contract, mode: Mode) -> u64 {
-        let placement = self.store.volume(volume).map(|volume| volume.placement());
+        let found = self.store.volume(volume);
+        let placement = found.map(|volume| volume.placement());
+        // What a ring gives up is a change that is shorter than that of an extent.
+        let gives_up = u64::from(found.is_some_and(|volume| volume.is_ring()));
         let disks = placement.map_or((1, store::EXTENT), |on| (on.disks.len(), on.run));
         // In sweeps windows hold what passes until a block is there.
         let response = match self.config.policy.admission {
@@ -85,7 +88,7 @@ impl Core {
             _ => Duration::ZERO,
         };
         let late = self.config.host_latency.max(limits::RECORD_LATE).saturating_add(response);
-        extents_of(contract, mode, disks, self.config.commit_interval, late)
+        extents_of(contract, mode, disks, self.config.commit_interval, late) + gives_up
     }
 
     /// The writer of a volume has gone.

@@ -120,8 +120,12 @@ impl Core {
     /// The extents of a volume, or of all, do not stay: what is on its way ends as soon
     /// as no command of it is under way.
     pub(crate) fn abandon_moves(&mut self, volume: Option<VolumeId>) {
-        let of = |one: &Move| volume.is_none_or(|volume| one.volume == volume);
-        let running = self.moves.running.iter().filter(|(_, one)| of(one));
+        self.abandon_moves_of(|one| volume.is_none_or(|volume| one.volume == volume));
+    }
+
+    /// The same of those that are meant.
+    pub(crate) fn abandon_moves_of(&mut self, is_meant: impl Fn(&Move) -> bool) {
+        let running = self.moves.running.iter().filter(|(_, one)| is_meant(one));
         let disks: Vec<DiskIndex> = running.map(|(&disk, _)| disk).collect();
         for disk in disks {
             let command = self.moves.running[&disk].command;

@@ -17,6 +17,7 @@ pub use modes::ModePlan;
 use crate::admission::contract::{self, Seen, Share};
 use crate::admission::costs::{Costs, piece_within};
 use crate::admission::owed::Owed;
+use crate::admission::rates::longer_blocks;
 use crate::api::{Config, Contract, DiskIndex, Error, Mode, Placement, Refusal, Service};
 use crate::limits;
 use crate::memory::arena::Arena;
@@ -480,7 +481,8 @@ impl Trial {
         Ok(demand)
     }
 
-    /// The refusal with the largest rate that would fit in its place.
+    /// The refusal with the largest rate that would fit in its place, and the blocks in which
+    /// more would.
     fn with_rate(&self, refusal: Refusal, wanted: &Wanted) -> Refusal {
         let Whose::Stream { mode, contract } = &wanted.what else { return refusal };
         let planner = &self.planner;
@@ -489,7 +491,8 @@ impl Trial {
         let seen = |disk: DiskIndex| planner.disks[disk.as_usize()].seen();
         let bus = seen(refusal.disk).profile.bus.clone().map(Box::new);
         let rate_max = contract::rate_max(seen, contract, &shares, mode);
-        Refusal { rate_max, bus, ..refusal }
+        let longer = longer_blocks(seen, (contract, &shares, mode), rate_max);
+        Refusal { rate_max, longer, bus, ..refusal }
     }
 
     fn take(&mut self, at: usize, demand: &Demand) {

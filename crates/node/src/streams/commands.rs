@@ -22,15 +22,15 @@ struct Run {
 impl Stream {
     /// What there is of a block: the last one of a volume may be cut short.
     pub(crate) fn range_of(&self, core: &Core, block: u64) -> Range<Bytes> {
-        let size = core.store.volume(self.volume).expect("open volumes stay").size();
+        let end = core.store.volume(self.volume).expect("open volumes stay").end();
         let start = self.contract.block * block;
-        start..(start + self.contract.block).min(size)
+        start..(start + self.contract.block).min(end)
     }
 
-    /// The disk that a block lies on.
+    /// The disk that a block lies on, or lay on before a ring gave it up.
     pub(crate) fn disk_of(&self, core: &Core, block: u64) -> DiskIndex {
         let extent = self.contract.block * block / EXTENT;
-        core.store.locate(self.volume, extent).expect("a block of the volume").disk
+        core.store.disk_of(self.volume, extent).expect("a block of the volume")
     }
 
     /// The runs that a range within one block lies in. All of them are on one disk.

@@ -52,6 +52,9 @@ impl Stream {
     fn read_early(&mut self, core: &mut Core, now: Instant) {
         let Some(Early { block, there, next: None }) = self.early.clone() else { return };
         let Some(&Slot::Moving(own)) = self.window.get(block) else { return };
+        if self.is_gone(core, block) {
+            return;
+        }
         let block_end = self.contract.block * (block + 1);
         // What is told is whole: of a last part of 4 KiB more may be written.
         let length = core.store.volume(self.volume).expect("open volumes stay").length();
@@ -85,6 +88,7 @@ impl Stream {
         is_good: bool,
         has_writer: bool,
     ) {
+        let is_good = is_good && !self.is_gone(core, block);
         if !self.stray_ended(core, place)
             && let Some((_, upto)) = self.early.as_mut().and_then(|early| early.next.take())
         {

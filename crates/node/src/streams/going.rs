@@ -15,13 +15,15 @@ use crate::api::*;
 use crate::core::Core;
 use crate::streams::shared::Shared;
 use crate::streams::stream::{Going, Slot, Stream};
+use crate::volumes::rings::not_on_a_ring;
 use store::EXTENT;
 use units::{Bytes, Instant};
 
 impl Stream {
     /// [`Op::StreamSeek`] of a writer.
     pub(crate) fn go(&mut self, core: &mut Core, now: Instant, ticket: Ticket, to: Bytes) {
-        let size = core.store.volume(self.volume).expect("open volumes stay").size();
+        let volume = core.store.volume(self.volume).expect("open volumes stay");
+        let (size, is_ring) = (volume.size(), volume.is_ring());
         let invalid = |what, rule| Err(Error::Invalid { what, rule });
         let may = if self.closing {
             Err(Error::NoSuchStream { stream: self.id })
@@ -29,6 +31,8 @@ impl Stream {
             invalid("request", "one at a time: give back what the stream gave before a seek")
         } else if !to.is_multiple_of(self.contract.block) {
             invalid("offset", "a multiple of the block size, for a writer")
+        } else if is_ring {
+            Err(not_on_a_ring("seek of a writer"))
         } else if to >= size {
             Err(Error::VolumeFull { size })
         } else {

@@ -10,6 +10,7 @@ pub(crate) mod landing;
 pub(crate) mod partial;
 pub(crate) mod promised;
 pub(crate) mod reader;
+pub(crate) mod ring;
 pub(crate) mod rounds;
 pub(crate) mod seek;
 pub(crate) mod shared;

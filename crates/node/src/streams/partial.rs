@@ -35,9 +35,9 @@ impl Stream {
         let upto = self.position;
         let block = self.block_at(upto);
         let sent = self.partial.map_or(self.written(), |partial| partial.upto);
-        let size = core.store.volume(self.volume).expect("open volumes stay").size();
+        let limit = core.store.volume(self.volume).expect("open volumes stay").limit();
         // Where the volume ends within the block, it will not be full.
-        let ends = self.closing || self.going.is_some() || upto == size;
+        let ends = self.closing || self.going.is_some() || upto == limit;
         let is_awaited = |ask: &DurableAsk| ask.urgent && ask.at_least > sent;
         let is_wanted = upto > sent && (ends || self.durable_asks.iter().any(is_awaited));
         // One that the disk has is followed by another when it has ended.

@@ -6,6 +6,7 @@
 use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::node::Node;
+use crate::volumes::rings;
 use alloc::vec::Vec;
 use units::{Bytes, Duration, Instant};
 
@@ -41,6 +42,11 @@ impl Node {
         }
         let shares = stream.shares(core);
         let blocks = contract::window_blocks(contract, &shares, stream.mode, core.late);
+        if stream.mode.writes() {
+            let volume = core.store.volume(stream.volume).expect("open volumes stay");
+            let window = contract.block.saturating_mul(blocks);
+            rings::check(volume, contract, window, core.config.commit_interval)?;
+        }
         // What even idle disks could not keep is refused as such, however much memory it
         // would take.
         let could_be = core.tasks(contract, &shares, stream.mode).is_some();

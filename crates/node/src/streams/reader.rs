@@ -96,6 +96,13 @@ impl Stream {
         let again = self.ask_anew(core, has_writer);
         let (mut behind_writer, mut asked) = (false, false);
         for block in self.window.first()..self.window.end() {
+            if self.is_gone(core, block) {
+                if self.window.get(block) == Some(&Slot::Open) {
+                    let gone = self.gone(core, block);
+                    *self.window.get_mut(block).expect("looked at above") = gone;
+                }
+                continue;
+            }
             // A block that a writer is still filling is asked for when it is whole.
             if !self.has_data(core, block, has_writer) {
                 behind_writer = has_writer;
@@ -315,8 +322,8 @@ impl Stream {
         let block = self.block_at(self.position);
         let length = core.store.volume(self.volume).expect("open volumes stay").length();
         let lost = self.lost_at(self.position);
-        let block_end = self.contract.block * (block + 1);
-        let end = lost.map_or(block_end, |range| range.end).min(length);
+        let gap_end = self.gap_end(core, block);
+        let end = lost.map_or(gap_end, |range| range.end).min(length);
         let (offset, len) = (self.position, end - self.position);
         self.account.gaps += len;
         self.position = end;
@@ -352,6 +359,7 @@ impl Stream {
         result: Result<(), (DiskIndex, DeviceError)>,
         has_writer: bool,
     ) {
+        let result = self.unless_gone(core, block, result);
         let is_stray = self.strays.contains(&place);
         if let (Err(_), false, false) = (result, part.is_all, is_stray) {
             self.lost.push(Lost { block, range: part.range.clone() });

@@ -83,9 +83,14 @@ impl Stream {
         if self.closing {
             return Err(Error::NoSuchStream { stream: self.id });
         }
-        let length = core.store.volume(self.volume).expect("open volumes stay").length();
+        let volume = core.store.volume(self.volume).expect("open volumes stay");
+        let (start, length) = (volume.start(), volume.length());
         if to > length {
             return Err(Error::BeyondEnd { size: length });
+        }
+        // A reader that begins where it stands hears of the gap that it is in.
+        if to < start && to != self.position {
+            return Err(Error::GivenUp { start });
         }
         self.held = Bytes::ZERO;
         if let Some(ask) = &mut self.ask {
@@ -227,7 +232,7 @@ impl Stream {
             if waiting.is_empty() || !self.has_data(core, block, has_writer) {
                 break;
             }
-            if self.window.get(block) != Some(&Slot::Open) {
+            if self.window.get(block) != Some(&Slot::Open) || self.is_gone(core, block) {
                 continue;
             }
             let (disk, parts) = self.reading_from(core, block, Bytes::ZERO);

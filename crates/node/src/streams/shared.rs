@@ -13,10 +13,30 @@ pub(crate) struct Shared {
     pub point: Bytes,
     /// The playout point could not follow at once, and has been counted for it.
     pub lags: bool,
+    /// What a ring gave up and the program was told as gaps, from here to there; the playout point
+    /// passes it for nothing.
+    pub gap: (Bytes, Bytes),
 }
 
 impl Shared {
     pub(crate) fn new(at: Bytes) -> Self {
-        Self { told: at, program: at, point: at, lags: false }
+        Self { told: at, program: at, point: at, lags: false, gap: (at, at) }
+    }
+
+    /// The program is told that these bytes were given up. One gap counts at a time: where another
+    /// is not passed yet, all before this one passes at the rate.
+    pub(crate) fn skips(&mut self, from: Bytes, to: Bytes) {
+        self.gap = if self.gap.1 == from { (self.gap.0, to) } else { (from, to) };
+    }
+
+    /// The playout point, or the end of the gap that it is in, as far as the program is.
+    pub(crate) fn behind_gap(&self) -> Bytes {
+        let (from, to) = self.gap;
+        if from <= self.point && self.point < to { to.min(self.program) } else { self.point }
+    }
+
+    /// Where the next gap begins that the program has come to.
+    pub(crate) fn upto_gap(&self) -> Bytes {
+        if self.point < self.gap.0 { self.gap.0.min(self.program) } else { self.program }
     }
 }

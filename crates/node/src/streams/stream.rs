@@ -19,6 +19,7 @@ use crate::core::Core;
 use crate::memory::places::WindowMemory;
 use crate::streams::landing::Landed;
 use crate::streams::shared::Shared;
+use crate::volumes::rings;
 use crate::volumes::writes::Claim;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -597,6 +598,11 @@ pub(crate) fn admit(
     };
     contract::check_block(asked, &shares, |disk| core.seen(disk).profile)?;
     let blocks = contract::window_blocks(asked, &shares, mode, core.late);
+    if mode.writes() {
+        let on = core.store.volume(volume).expect("it was found");
+        let window = asked.block.saturating_mul(blocks);
+        rings::check(on, asked, window, core.config.commit_interval)?;
+    }
     let patience = match mode {
         Mode::Read => asked.rate.time_for(asked.block) / 2,
         Mode::Write | Mode::Update => Duration::ZERO,

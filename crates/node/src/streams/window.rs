@@ -118,7 +118,7 @@ impl Stream {
                 shared.told >= volume.length()
                     || !matches!(self.slot_at(shared.told), Some(Slot::Moving(_)) | None)
             }
-            Mode::Write | Mode::Update => shared.told >= volume.size(),
+            Mode::Write | Mode::Update => shared.told >= volume.limit(),
         }
     }
 
@@ -133,9 +133,14 @@ impl Stream {
         self.exceed(core, now);
         let Some(mut shared) = self.shared else { return };
         if shared.point < shared.program {
-            let passes = (shared.program - shared.point).min(self.pace.available(now));
+            // What a ring gave up costs nothing.
+            shared.point = shared.behind_gap();
+            let passes = (shared.upto_gap() - shared.point).min(self.pace.available(now));
             self.pace.spend(passes, now);
             shared.point += passes;
+            if shared.point == shared.upto_gap() {
+                shared.point = shared.behind_gap();
+            }
             let block_len = self.contract.block;
             let left = shared.program - shared.point;
             if left.is_zero() {
@@ -198,8 +203,15 @@ impl Stream {
                 self.tell(core, Ok(Reply::Data { span, offset }), end, Some(promise));
             }
             Some(Slot::Failed(..)) => {
+                let end = self.gap_end(core, block).min(length);
+                let len = end - offset;
+                if self.is_gone(core, block)
+                    && let Some(shared) = &mut self.shared
+                {
+                    shared.skips(offset, end);
+                }
                 self.account.gaps += len;
-                self.tell(core, Ok(Reply::Gap { offset, len }), whole, None);
+                self.tell(core, Ok(Reply::Gap { offset, len }), end, None);
             }
             // A failing disk cannot hold a program for ever: it gives this block up
             // when it has waited for as long as the whole window lasts.
@@ -225,7 +237,7 @@ impl Stream {
         if self.closing {
             return;
         }
-        let size = core.store.volume(self.volume).expect("open volumes stay").size();
+        let size = core.store.volume(self.volume).expect("open volumes stay").limit();
         let block = self.block_at(shared.told);
         let end = (self.contract.block * (block + 1)).min(size);
         if shared.told >= end {
@@ -234,7 +246,8 @@ impl Stream {
         // As much ahead of the playout point as the window holds: a disk that is quicker
         // makes nobody's contract larger.
         let is_near = block < self.block_at(shared.point) + self.window.target;
-        if is_near && block < self.window.end() && self.is_loaded(core, now, block) {
+        let has_room = block < self.window.end() && self.may_fill(core, block);
+        if is_near && has_room && self.is_loaded(core, now, block) {
             let span = Span { offset: self.place(shared.told), len: end - shared.told };
             let promise = self.promise_of_room(core, now);
             self.tell(core, Ok(Reply::Room { span }), end, Some(promise));

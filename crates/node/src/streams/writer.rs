@@ -18,7 +18,7 @@ impl Stream {
         if let Err(error) = self.may_ask(len_max) {
             return core.answer(ticket, Err(error));
         }
-        let size = core.store.volume(self.volume).expect("open volumes stay").size();
+        let size = core.store.volume(self.volume).expect("open volumes stay").limit();
         if self.position >= size {
             return core.answer(ticket, Err(Error::VolumeFull { size }));
         }
@@ -48,6 +48,7 @@ impl Stream {
 
     /// The program has filled the window up to here: whole blocks go to their disks.
     pub(crate) fn filled_to(&mut self, core: &mut Core, now: Instant, position: Bytes) {
+        core.store.note_arrived(self.volume, self.position, position);
         let first = self.block_at(self.position);
         self.position = position;
         for block in first..self.block_at(position) {
@@ -109,7 +110,7 @@ impl Stream {
         if self.closing {
             return;
         }
-        let size = core.store.volume(self.volume).expect("open volumes stay").size();
+        let size = core.store.volume(self.volume).expect("open volumes stay").limit();
         let block = self.block_at(self.position);
         let block_end = self.contract.block * (block + 1);
         let len = ask.len_max.min(block_end.min(size).saturating_sub(self.position));
@@ -117,7 +118,7 @@ impl Stream {
             self.ask = None;
             return core.answer(ask.ticket, Err(Error::VolumeFull { size }));
         }
-        let has_room = block < self.window.end();
+        let has_room = block < self.window.end() && self.may_fill(core, block);
         let beyond = len.saturating_sub(self.pace.available(now));
         if !(has_room && !beyond.is_zero() && self.may_exceed(core, beyond)) {
             if !self.within_rate(core, now, len) {
@@ -172,6 +173,7 @@ impl Stream {
 
     /// Tells the store and the commit how far the data is on the device.
     fn note_written(&mut self, core: &mut Core, now: Instant) {
+        self.give_up_ahead(core, now);
         if self.has_recorded() {
             core.store.note_length(self.volume, self.written());
         }

@@ -1,11 +1,13 @@
 //! What is true of volumes while the pool runs: who may, how they are served, who writes.
 
+pub(crate) mod ages;
 pub(crate) mod handles;
 pub(crate) mod keeping;
 pub(crate) mod kept;
 pub(crate) mod naming;
 pub(crate) mod opening;
 pub mod permission;
+pub(crate) mod rings;
 pub(crate) mod service;
 pub(crate) mod services;
 pub(crate) mod serving;

@@ -8,6 +8,7 @@ use crate::api::*;
 use crate::limits;
 use crate::node::Node;
 use crate::volumes::permission;
+use crate::volumes::rings::not_on_a_ring;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -43,8 +44,14 @@ impl Node {
     pub(crate) fn change_volume(&mut self, now: Instant, who: &Who, op: Op) -> Result<(), Error> {
         match op {
             Op::VolumeCreate { name, size, placement, access } => {
-                self.create(who, &name, size, &placement, access)
+                self.create(who, &name, (size, false), &placement, access)
             }
+            Op::RingCreate { name, size, placement, access, keep } => {
+                Self::check_keep(keep)?;
+                self.create(who, &name, (size, true), &placement, access)?;
+                keep.map_or(Ok(()), |_| self.keep_for(now, &name, keep))
+            }
+            Op::RingKeep { name, keep } => self.keep_for(now, &name, keep),
             Op::VolumeResize { name, size, may_cut } => {
                 self.resize(now, &name, (size, may_cut), &[])
             }
@@ -259,7 +266,11 @@ impl Node {
 
     fn extend(&mut self, name: &str, length: Bytes) -> Result<(), Error> {
         let volume = self.find(name)?;
-        let size = self.core.store.volume(volume).expect("just found").size();
+        let found = self.core.store.volume(volume).expect("just found");
+        let (size, is_ring) = (found.size(), found.is_ring());
+        if is_ring {
+            return Err(not_on_a_ring("length"));
+        }
         if length > size {
             let rule = "at most the volume's size: make it larger first";
             return Err(Error::Invalid { what: "length", rule });

@@ -123,7 +123,8 @@ impl<'a> Wanted<'a> {
             Op::VolumeDelete { name }
             | Op::VolumeTimes { name, .. }
             | Op::VolumeService { name, .. }
-            | Op::VolumeAccess { name, .. } => Self::Of(name, Act::Own),
+            | Op::VolumeAccess { name, .. }
+            | Op::RingKeep { name, .. } => Self::Of(name, Act::Own),
             Op::Block { volume, mode, .. }
             | Op::StreamOpen { volume, mode, .. }
             | Op::WindowOpen { volume, mode, .. } => way(volume, *mode),
@@ -144,6 +145,7 @@ impl<'a> Wanted<'a> {
             // Whose the volumes are that it is about, the rename looks at itself.
             Op::VolumeRename { .. }
             | Op::VolumeCreate { .. }
+            | Op::RingCreate { .. }
             | Op::HandleClose { .. }
             | Op::StreamChange { .. }
             | Op::StreamRead { .. }

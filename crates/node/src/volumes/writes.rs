@@ -99,6 +99,12 @@ impl Writes {
         self.kept.change(volume, &(at + range.start..at + range.end));
     }
 
+    /// A ring does not hold this range of it any more.
+    pub(crate) fn note_given_up(&mut self, volume: VolumeId, range: &Range<Bytes>) {
+        self.count_change(volume);
+        self.kept.change(volume, range);
+    }
+
     fn count_change(&mut self, volume: VolumeId) {
         self.changes += 1;
         self.changed.insert(volume, self.changes);

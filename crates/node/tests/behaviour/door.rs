@@ -132,6 +132,7 @@ fn errors_are_said_with_their_figures() {
         utilisation_ppm: 1_234_501,
         deadline: Some((ms(40), ms(7))),
         rate_max: Rate::per_second(1_000),
+        longer: None,
         bus: None,
         undecided: false,
         parts: 1,

@@ -16,6 +16,8 @@ mod naming;
 mod permission;
 mod plan;
 mod questions;
+mod recorded;
+mod rings;
 mod seeks;
 mod services;
 mod status;

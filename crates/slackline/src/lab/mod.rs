@@ -5,7 +5,7 @@ mod told;
 use crate::Common;
 use crate::failure::Failure;
 use crate::output::{Table, counted};
-use lab::{Claim, Effort, Ended, Experiment, Verdict};
+use lab::{Claim, Counts, Effort, Ended, Experiment, Verdict, Whose};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use told::Told;
@@ -20,14 +20,14 @@ pub enum Command {
 
 /// Run experiments, and say of each claim whether it is kept
 ///
-/// Ends with 1 where an experiment breaks off, or contradicts its paper and no reason
-/// is stated.
+/// Ends with 1 where an experiment breaks off, or contradicts its paper with a figure for
+/// which no reason is stated.
 #[derive(clap::Args)]
 pub struct Args {
     /// Experiments by name or by how their names begin (`clockwise`), or `all`
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Shorter runs that come to the same verdicts: minutes instead of most of an hour
+    /// Shorter runs, minutes instead of most of an hour; reasons hold for their figures apart
     #[arg(long)]
     quick: bool,
     /// Write a page of everything, and each chart as a picture, into this folder
@@ -188,7 +188,11 @@ fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Failure> {
 fn text(ended: &[Ended], report: Option<&Path>) -> String {
     let mut text = match ended {
         [one] => everything(one),
-        several => summary(several),
+        several => {
+            let told = lab::sentences(several);
+            let told = told.iter().map(|sentence| paragraph("", sentence));
+            format!("{}\n{}", summary(several), told.collect::<String>())
+        }
     };
     if let Some(folder) = report {
         text += &format!("\nReport: {}\n", folder.join("index.html").display());
@@ -220,13 +224,17 @@ fn everything(ended: &Ended) -> String {
 fn claims(claims: &[&Claim]) -> String {
     let mut table = Table::new(&["claim", "printed", "ours", "verdict"]);
     for claim in claims {
-        let [text, printed, ours] = [&claim.text, &claim.printed, &claim.ours].map(Clone::clone);
+        let [mut text, printed, ours] =
+            [&claim.text, &claim.printed, &claim.ours].map(Clone::clone);
+        if claim.whose == Whose::Ours {
+            text = format!("our own: {text}");
+        }
         table.row(vec![text, printed, ours, word(claim).into()]);
     }
     let mut text = table.text("  ");
     for claim in claims {
-        if let Some(because) = &claim.because {
-            text += &paragraph(&format!("  {}: ", claim.text), because);
+        if let Some(why) = claim.why() {
+            text += &paragraph(&format!("  {}: ", claim.text), &why);
         }
     }
     text
@@ -236,6 +244,7 @@ fn word(claim: &Claim) -> &'static str {
     match claim.verdict {
         Verdict::Kept => "kept",
         Verdict::Exceeded => "exceeded",
+        Verdict::Calibrated => "calibrated",
         Verdict::Contradicted if claim.is_unexplained() => "CONTRADICTED, unexplained",
         Verdict::Contradicted => "contradicted",
         Verdict::NotReproducible => "not reproducible",
@@ -247,24 +256,32 @@ fn summary(ended: &[Ended]) -> String {
         "experiment",
         ">kept",
         ">exceeded",
+        ">calibrated",
         ">contradicted",
         ">not reproducible",
+        ">of our own",
+        ">of these not kept",
         ">seconds",
     ]);
     let mut open = String::new();
     for ended in ended {
         let found = ended.findings.as_ref();
         let all = found.map_or(&[][..], |findings| &findings.claims);
-        let count =
-            |verdict| all.iter().filter(|claim| claim.verdict == verdict).count().to_string();
-        table.row(vec![
-            ended.experiment.name.into(),
-            count(Verdict::Kept),
-            count(Verdict::Exceeded),
-            count(Verdict::Contradicted),
-            count(Verdict::NotReproducible),
-            format!("{:.1}", ended.took.as_secs_f64()),
-        ]);
+        let of = |whose| Counts::of(all.iter().filter(|claim| claim.whose == whose));
+        let (papers, ours) = (of(Whose::Papers), of(Whose::Ours));
+        let counts = [
+            papers.kept,
+            papers.exceeded,
+            papers.calibrated,
+            papers.contradicted,
+            papers.not_reproducible,
+            ours.claims,
+            ours.contradicted,
+        ];
+        let mut row = vec![ended.experiment.name.to_owned()];
+        row.extend(counts.map(|count| count.to_string()));
+        row.push(format!("{:.1}", ended.took.as_secs_f64()));
+        table.row(row);
         let told: Vec<&Claim> = all.iter().filter(|c| c.verdict == Verdict::Contradicted).collect();
         if let Err(words) = found {
             open += &format!("\n{} broke off: {words}\n", ended.experiment.name);

@@ -1,7 +1,7 @@
 //! What the laboratory is doing, on standard error: on a terminal a line that is
 //! written over, and everywhere a line for each experiment that has ended.
 
-use lab::{Ended, Experiment, News, Verdict};
+use lab::{Counts, Ended, Experiment, News};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::Mutex;
@@ -72,9 +72,16 @@ impl Told {
 fn line(ended: &Ended) -> String {
     let came = match &ended.findings {
         Ok(findings) => {
-            let kept = |verdict| matches!(verdict, Verdict::Kept | Verdict::Exceeded);
-            let good = findings.claims.iter().filter(|claim| kept(claim.verdict)).count();
-            format!("{good} of {} claims kept or exceeded", findings.claims.len())
+            let counts = Counts::of(&findings.claims);
+            let put_in = match counts.calibrated {
+                0 => String::new(),
+                count => format!(", {count} calibrated"),
+            };
+            format!(
+                "{} of {} claims kept or exceeded{put_in}",
+                counts.kept + counts.exceeded,
+                counts.claims
+            )
         }
         Err(words) => format!("broke off: {words}"),
     };

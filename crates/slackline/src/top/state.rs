@@ -290,7 +290,7 @@ pub mod tests {
             },
         });
         let findings = json!([
-            { "weight": "broken", "what": "stream 1 on beta: 3 of 9 requests late", "next_step": "look" },
+            { "key": "stream-late", "weight": "broken", "what": "stream 1 on beta: 3 of 9 requests late", "next_step": "look" },
         ]);
         let policy = json!({
             "policy": "slack", "summary": "", "admission": "nothing", "promised": true,

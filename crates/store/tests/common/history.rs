@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{
     Blocks, CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, KeptPolicy, Location, Opening,
-    Ownership, Placement, Service, ServiceKind, ServicePriority, Severity, Store, Suspect, Times,
-    VolumeId, Zone,
+    Ownership, Placement, Recorded, Service, ServiceKind, ServicePriority, Severity, Store,
+    Suspect, Times, VolumeId, Zone,
 };
 use units::{Bytes, Duration, Rate};
 
@@ -40,8 +40,8 @@ pub enum Fault {
     LatePart,
 }
 
-/// What a volume is called, whose it is, how it is served, and when it was used.
-type Named = (String, Ownership, Option<Service>, Option<Times>);
+/// What a volume is called, whose it is, how it is served, when it was used, and recorded.
+type Named = (String, Ownership, Option<Service>, Option<Times>, Recorded);
 
 /// Everything that can be seen of a pool's volumes, and the suspects of each disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,12 +54,15 @@ pub struct Description(
 impl Description {
     pub fn of(store: &Store) -> Self {
         let volumes = store.volumes().map(|volume| {
-            let places = (0..volume.extents()).map(|i| store.locate(volume.id(), i).unwrap());
-            let (size, length) = (volume.size().get(), volume.length().get());
+            let first = volume.start() / store::EXTENT;
+            let held = first..first + volume.extents();
+            let places = held.map(|i| store.locate(volume.id(), i).unwrap());
+            let (end, length) = (volume.end().get(), volume.length().get());
             let placement = volume.placement().clone();
             let (name, times) = (volume.name().to_string(), volume.times());
-            let named = (name, volume.ownership(), volume.service(), times);
-            (volume.id(), named, size, length, placement, places.collect())
+            let recorded = volume.recorded().clone();
+            let named = (name, volume.ownership(), volume.service(), times, recorded);
+            (volume.id(), named, end, length, placement, places.collect())
         });
         let suspects = store.disks().iter().map(|disk| store.suspects(disk.index).to_vec());
         Self(volumes.collect(), suspects.collect(), store.policy().cloned())
@@ -378,6 +381,11 @@ impl World {
             self.store.release_scattered();
         }
         let end = EXTENT * extent + upto - Bytes::new(self.random.below(BLOCK as u64));
+        if let Some(clock) = self.store.clock() {
+            let later = self.random.below(9_000_000_000).cast_signed();
+            self.store.set_clock(clock.saturating_add(later));
+            self.store.note_arrived(volume, EXTENT * extent, end);
+        }
         self.store.note_length(volume, end);
         Ok(())
     }

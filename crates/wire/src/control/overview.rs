@@ -20,6 +20,12 @@ pub enum Weight {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Finding {
+    /// Which finding it is: the same while it lasts, whatever its figures become, for example
+    /// `disk/0/errors` or `stream/3/late`.
+    pub key: String,
+    /// The volume that it is about; missing where it is about the pool, a disk or the host.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub volume: Option<String>,
     /// How grave it is.
     pub weight: Weight,
     /// What is the case, with its figures.

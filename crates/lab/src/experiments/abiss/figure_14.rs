@@ -2,7 +2,7 @@
 
 use super::programs::{PIECE, RATE, Rwrt, Shared};
 use super::scene::{BEGIN, Played, Scene, play};
-use crate::{Claim, Experiment, Findings, Paper, Run};
+use crate::{At, Claim, Experiment, Findings, Paper, Run};
 use node::Mode;
 use report::{Axis, Chart, Series, Style, Table};
 use units::{Bytes, Duration};
@@ -54,6 +54,11 @@ pub(super) const TIMESHIFTING: Experiment = Experiment {
 
 /// The worst jitter that the paper and our issue allow under contract, in ms.
 const BOUND: f64 = 5.0;
+/// The tick of the host, which a program may be woken late by.
+const TICK_MS: f64 = 1.0;
+/// Why best effort waits less than printed.
+const HELD_BACK: &str = "Linux 2.6 held writers back once memory was full of what they had written; \
+                         here memory is given out in the order of asking (see the table)";
 /// Where plots begin, in ms.
 const FROM: f64 = 0.01;
 /// How far the reader of a timeshift is behind.
@@ -78,7 +83,7 @@ fn reading(run: &Run<'_>) -> Findings {
     let promised = play(scene(Rwrt::under_contract("film", Mode::Read, block, length, BEGIN)));
     let mut findings = Findings::default();
     let names = ["the reader"];
-    both(&mut findings, "reading", &names, &best_effort, &promised, 300.0);
+    both(&mut findings, "reading", &names, &best_effort, &promised, (300.0, None));
     findings.claim(Claim::holds(
         "best effort: the reader cannot have 1 MB/s",
         "less than 1 MB/s",
@@ -108,14 +113,9 @@ fn writing(run: &Run<'_>) -> Findings {
     let block = Bytes::kib(256);
     let promised = play(scene(Rwrt::under_contract("new", Mode::Write, block, length, BEGIN)));
     let mut findings = Findings::default();
-    both(&mut findings, "writing", &["the writer"], &best_effort, &promised, 300.0);
+    let least = (10_000.0, Some(At::each(4_215.0, 4_198.0)));
+    both(&mut findings, "writing", &["the writer"], &best_effort, &promised, least);
     findings.claim(undisturbed(&best_effort, &promised));
-    findings.claim(Claim::not_reproducible(
-        "best effort: writers wait for up to ten seconds",
-        "up to 10 s",
-        "that is how Linux 2.6 held writers back once memory was full of what they had written; \
-         here memory is given out in the order of asking (see the table)",
-    ));
     finish(findings, &promised)
 }
 
@@ -145,7 +145,8 @@ fn timeshifting(run: &Run<'_>) -> Findings {
     }));
     let mut findings = Findings::default();
     let names = ["writer one", "writer two", "writer three", "the reader of one"];
-    both(&mut findings, "timeshifting", &names, &best_effort, &promised, 300.0);
+    // The paper says seconds.
+    both(&mut findings, "timeshifting", &names, &best_effort, &promised, (1_000.0, None));
     let fastest = best_effort.measured[..3].iter().map(rate).fold(0.0, f64::max);
     findings.claim(Claim::holds(
         "best effort: the writers cannot keep up",
@@ -163,20 +164,25 @@ fn both(
     names: &[&str],
     best_effort: &Played,
     promised: &Played,
-    least: f64,
+    least: (f64, Option<At>),
 ) {
     let worst_of = |played: &Played| played.measured.iter().map(most).fold(0.0, f64::max);
     for (name, seen) in names.iter().zip(&promised.measured) {
         findings.claim(complete(&format!("under contract: {name} is served to its end"), seen));
         let text = format!("under contract: worst jitter of {name}");
-        findings.claim(Claim::at_most(text, BOUND, most(seen), "ms"));
+        let jitter = Claim::at_most(text, BOUND, most(seen), "ms");
+        findings.claim(jitter.calibrated("nearly all of it is the host's tick, which is put in"));
+        let text = format!("under contract: the longest that {name} waits for storage");
+        let in_storage = seen.borrow().wait_max.as_millis_f64();
+        findings.claim(Claim::at_most(text, BOUND - TICK_MS, in_storage, "ms").or_better());
     }
-    findings.claim(Claim::at_least(
-        "best effort: worst jitter of any of them",
-        least,
-        worst_of(best_effort),
-        "ms",
-    ));
+    let (least, at) = least;
+    let text = "best effort: worst jitter of any of them";
+    let claim = Claim::at_least(text, least, worst_of(best_effort), "ms");
+    findings.claim(match at {
+        Some(at) => claim.explained(at, HELD_BACK),
+        None => claim,
+    });
     for (title, played) in [("best effort", best_effort), ("under contract", promised)] {
         let x = Axis::logarithmic("jitter, ms").from(FROM);
         let y = Axis::logarithmic("operations that took longer, %").from(0.01).to(100.0);
@@ -216,12 +222,15 @@ fn both(
 }
 
 fn finish(mut findings: Findings, promised: &Played) -> Findings {
-    findings.claim(Claim::holds(
-        "under contract: no window was not ready, no request late",
-        "none",
-        format!("{} windows, {} requests", promised.underruns, promised.late),
-        promised.underruns == 0 && promised.late == 0,
-    ));
+    findings.claim(
+        Claim::holds(
+            "under contract: no window was not ready, no request late",
+            "none",
+            format!("{} windows, {} requests", promised.underruns, promised.late),
+            promised.underruns == 0 && promised.late == 0,
+        )
+        .of_ours(),
+    );
     findings.note(
         "What the greedy programs have in sum is in the table; the paper prints their delays \
          alone. Beside a contract greedy writers lose more of it than the contract takes: as best \

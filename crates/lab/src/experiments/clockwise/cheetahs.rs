@@ -11,6 +11,8 @@ pub(super) struct Cheetahs {
     pub until_all: f64,
     /// The mean time of a request.
     pub each: f64,
+    /// The shortest of all.
+    pub shortest: f64,
     /// What nine of ten requests keep within.
     pub percentile_90: f64,
 }
@@ -53,6 +55,7 @@ impl Cheetahs {
         Self {
             until_all: mean(until_all, rounds),
             each: mean(times.iter().copied().sum(), rounds * disks),
+            shortest: times[0].as_millis_f64(),
             percentile_90: times[times.len() * 9 / 10].as_millis_f64(),
         }
     }

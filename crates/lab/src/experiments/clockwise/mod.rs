@@ -5,6 +5,7 @@ pub(super) mod chapter_4;
 pub(super) mod chapter_6;
 pub(super) mod chapter_7;
 mod cheetahs;
+mod fig_8_1;
 mod raw;
 mod section_7_1;
 mod table_6_2;
@@ -13,3 +14,6 @@ use crate::Experiment;
 
 /// In the order of the thesis.
 pub(super) const EXPERIMENTS: &[Experiment] = &[table_6_2::EXPERIMENT, section_7_1::EXPERIMENT];
+
+/// The outlook of the last chapter.
+pub(super) const CHAPTER_8: &[Experiment] = &[fig_8_1::EXPERIMENT];

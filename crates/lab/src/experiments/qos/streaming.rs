@@ -207,7 +207,7 @@ fn kept(with: &Seen) -> [Claim; 2] {
             with.lowest(),
             "MB/s",
         ),
-        Claim::at_most("late requests of it", 0.0, with.late as f64, ""),
+        Claim::at_most("late requests of it", 0.0, with.late as f64, "").of_ours(),
     ]
 }
 
@@ -312,7 +312,9 @@ fn response(run: &Run<'_>) -> Findings {
             format!("{least:.1} times at the least"),
             least >= 2.0,
         ))
-        .claim(Claim::at_most("slack: late requests under contract", 0.0, late as f64, ""))
+        .claim(
+            Claim::at_most("slack: late requests under contract", 0.0, late as f64, "").of_ours(),
+        )
         .table("Mean response times", table)
         .chart(
             Chart::new(

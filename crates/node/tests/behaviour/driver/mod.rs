@@ -405,6 +405,12 @@ impl Driver {
         self.disks[disk.as_usize()].troubles.push(trouble);
     }
 
+    /// The first disk is slow by so much on all reads.
+    pub fn slow_reads(&mut self, extra: Duration) {
+        let (at, direction) = (Bytes::ZERO..Bytes::new(u64::MAX), Some(Direction::Read));
+        self.disks[0].troubles.push(Trouble { at, direction, error: None, extra });
+    }
+
     /// What a program sees in memory.
     pub fn bytes(&self, span: Span) -> Vec<u8> {
         self.memory.get(span.offset, span.len)

@@ -1,7 +1,7 @@
 //! Figures 4.10 to 4.12: writes without a cache.
 
 use super::super::raw::{Begin, Raw, TURN, atlas, rate};
-use crate::{Claim, Experiment, Findings, Paper, Run};
+use crate::{At, Claim, Experiment, Findings, Paper, Run};
 use report::{Axis, Chart, Series, Style, number};
 use units::{Direction, SECTOR};
 
@@ -11,7 +11,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     title: "Writes to an Atlas-II without its cache",
     claim: "A write of two sectors or of a track takes its overhead, the bus, and up to a turn. \
             In zones 0 to 2 the bus holds the platters up. A sector more than whole tracks \
-            costs almost a turn, in a way that cannot be foretold.",
+            costs a turn in a significant part of the requests, nobody can say in which; section \
+            7.2.3 has it at almost a turn.",
     setup: "The model without cache; single writes that begin with a track, the arm there, the \
             platters at any angle.",
     real_time: false,
@@ -20,6 +21,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 const NO_SIGNAL: &str = "an oscilloscope on the bus: the model has no signals";
 
+const OVERHEADS: &str = "the model's overheads were chosen to meet the extremes of two sectors";
+
 fn run(run: &Run<'_>) -> Findings {
     let mut findings = Findings::default();
     let count = 20_000; // The shortest and the longest are rare.
@@ -27,9 +30,12 @@ fn run(run: &Run<'_>) -> Findings {
     for (sectors, shortest, longest) in [(2, 1.0, 10.8), (179, 10.3, 18.7)] {
         let times = raw.times(Direction::Write, 0, sectors, Begin::Track, count);
         let text = |which: &str| format!("{sectors} sectors of zone 0, {which}");
-        findings
-            .claim(Claim::near(text("shortest"), shortest, times.shortest(), 0.05, "ms"))
-            .claim(Claim::near(text("longest"), longest, times.longest(), 0.05, "ms"));
+        let [shortest, longest] = [
+            Claim::near(text("shortest"), shortest, times.shortest(), 0.05, "ms"),
+            Claim::near(text("longest"), longest, times.longest(), 0.05, "ms"),
+        ]
+        .map(|claim| if sectors == 2 { claim.calibrated(OVERHEADS) } else { claim });
+        findings.claim(shortest).claim(longest);
     }
     let mut mean = |zone: usize, sectors: u64| {
         raw.times(Direction::Write, zone, sectors, Begin::Track, run.choose(5_000, 500)).mean()
@@ -47,6 +53,7 @@ fn run(run: &Run<'_>) -> Findings {
     findings.claim(
         Claim::near("a sector more than ten tracks of zone 0 costs", TURN, step, 0.15, "ms")
             .explained(
+                At::each(0.892, 0.654),
                 "the thesis finds no rule for these writes and says that the firmware alone would \
                  tell; the model writes each track as soon as its data can keep ahead of the heads",
             ),

@@ -23,6 +23,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const PCI: &str = "the limit is the host's PCI bus and memory of 1997, which the model has not: \
                    drives share nothing but, where they do, a SCSI bus";
 
+const APART: &str = "drives of the model share nothing, so that four are as fast as four by \
+                     construction";
+
 fn run(run: &Run<'_>) -> Findings {
     let mut findings = Findings::default();
     let mut chart = Chart::new(
@@ -45,24 +48,30 @@ fn run(run: &Run<'_>) -> Findings {
         run.progress(disks as usize - 1, 3);
     }
     findings
-        .claim(Claim::near(
-            "reads of 1 MB with four disks (\"almost four times\")",
-            4.0,
-            at_a_megabyte[2],
-            0.05,
-            "times",
-        ))
-        .claim(Claim::holds(
-            "the speed-up is almost linear",
-            "linear",
-            format!(
-                "{:.2}, {:.2} and {:.2} times with 2, 3 and 4 disks",
-                at_a_megabyte[0], at_a_megabyte[1], at_a_megabyte[2]
-            ),
-            (2..=4)
-                .zip(&at_a_megabyte)
-                .all(|(disks, times)| (times / disks as f64 - 1.0).abs() < 0.05),
-        ))
+        .claim(
+            Claim::near(
+                "reads of 1 MB with four disks (\"almost four times\")",
+                4.0,
+                at_a_megabyte[2],
+                0.05,
+                "times",
+            )
+            .calibrated(APART),
+        )
+        .claim(
+            Claim::holds(
+                "the speed-up is almost linear",
+                "linear",
+                format!(
+                    "{:.2}, {:.2} and {:.2} times with 2, 3 and 4 disks",
+                    at_a_megabyte[0], at_a_megabyte[1], at_a_megabyte[2]
+                ),
+                (2..=4)
+                    .zip(&at_a_megabyte)
+                    .all(|(disks, times)| (times / disks as f64 - 1.0).abs() < 0.05),
+            )
+            .calibrated(APART),
+        )
         .claim(Claim::not_reproducible(
             "figure 4.13: reads with four disks and short PCI bursts",
             "3.7 times",

@@ -1,7 +1,7 @@
 //! Table 6.3: what movies and sounds ask for, and their periods.
 
 use super::streams::{GROMIT, OCTOBER, SOUND, Track};
-use crate::{Claim, Experiment, Findings, Paper, Run};
+use crate::{At, Claim, Experiment, Findings, Paper, Run};
 use report::{Mood, Table};
 use units::{Bytes, Rate};
 
@@ -59,6 +59,7 @@ fn run(_: &Run<'_>) -> Findings {
         table.moody(cells);
         let text = format!("period of {} in 1 MB blocks", track.name);
         findings.claim(Claim::near(text, printed[2] as f64, ours[2], 0.01, "ms").explained(
+            At::both(4180.0),
             "the printed periods of this movie are those of 289 KB/s, not of the printed \
                  245 KB/s; figure 6.4's limits and its static slack come out with 245 KB/s, \
                  which we use",

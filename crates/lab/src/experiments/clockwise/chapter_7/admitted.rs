@@ -1,7 +1,7 @@
 //! The thesis's summary: how much real-time load three Atlas-IIs take without a miss.
 
 use super::super::raw::MB;
-use crate::{Claim, Experiment, Findings, Paper, Run};
+use crate::{At, Claim, Experiment, Findings, Paper, Run};
 use disk::{Model, Profile};
 use node::sweep_costs;
 use report::{Axis, Chart, Series, Style, Table, number};
@@ -174,6 +174,12 @@ fn by_sweeps(kib: u64, span: Duration) -> Found {
     }
 }
 
+/// Late requests where blocks are planned as printed, thorough and quick.
+const LATE: [(&str, f64, f64); 2] = [
+    ("134 ms a block (table 6.4), all disks in turn", 103.0, 1.0),
+    ("134 ms a block (table 6.4), each on one disk", 68.0, 2.0),
+];
+
 fn run(run: &Run<'_>) -> Findings {
     let span = Duration::from_secs(run.choose(10_000, 300));
     let mut all = vec![
@@ -221,30 +227,36 @@ fn run(run: &Run<'_>) -> Findings {
         let claim = Claim::at_most(text, 0.0, late as f64, "");
         findings.claim(match found.planned {
             Planned::Printed => claim.explained(
+                At::in_list(&LATE, &found.name).spread(0.0),
                 "134 ms are a percentile and a seek, no bound: a block may take longer, and where \
                  streams are let in up to the last millisecond nothing is left to pay for it",
             ),
-            Planned::Bound => claim,
+            Planned::Bound => claim.of_ours(),
         });
     }
-    findings.claim(Claim::holds(
-        "the check sees lateness: with more streams than the disks can serve",
-        "late",
-        format!("{} of {}", canary.results.late, canary.results.real_time.count()),
-        canary.results.late * 10 > canary.results.real_time.count(),
-    ));
+    findings.claim(
+        Claim::holds(
+            "the check sees lateness: with more streams than the disks can serve",
+            "late",
+            format!("{} of {}", canary.results.late, canary.results.real_time.count()),
+            canary.results.late * 10 > canary.results.real_time.count(),
+        )
+        .of_ours(),
+    );
     let most = |from: &[Found]| from.iter().map(|it| it.load).fold(0.0, f64::max);
     findings
-        .claim(Claim::at_least("let in by the thesis's service times", 21.0, most(&all[..2]), "MB/s"))
+        .claim(Claim::at_least("let in by the thesis's service times", 21.0, most(&all[..2]), "MB/s").or_better())
         .claim(
             Claim::at_least("let in by bounds that no request exceeds, at its deadline", 21.0, most(&all[2..4]), "MB/s")
+                .of_ours()
                 .explained(
+                    At::both(20.8).spread(0.1),
                     "the thesis's 134 ms are the 95th percentile of a read and the longest seek; \
                      the profile's bound covers every read, and one more turn for those that begin \
                      within a track (thesis, section 7.2.2)",
                 ),
         )
-        .claim(Claim::at_least("let in by such bounds in sweeps", 21.0, most(&all[4..]), "MB/s"))
+        .claim(Claim::at_least("let in by such bounds in sweeps", 21.0, most(&all[4..]), "MB/s").or_better().of_ours())
         .table(format!("Three disks, {} of simulated time each", span), table)
         .chart(
             Chart::new("Real-time load let in", Axis::linear("way of letting in").from(-0.6).to(all.len() as f64 - 0.4).named((0..all.len()).map(|at| (at as f64, (at + 1).to_string()))), Axis::linear("MB/s"))

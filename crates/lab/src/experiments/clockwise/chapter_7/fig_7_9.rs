@@ -43,6 +43,9 @@ fn rate(disks: u32, kib: u64, span: Duration) -> f64 {
     bytes as f64 / MB / span.as_secs_f64()
 }
 
+const APART: &str = "disks of the simulator share nothing and each has its own greedy reader, so \
+                     that three are as fast as three by construction";
+
 fn run(run: &Run<'_>) -> Findings {
     let span = Duration::from_secs(run.choose(2_000, 200));
     let sizes = [64, 256, 1024];
@@ -60,8 +63,13 @@ fn run(run: &Run<'_>) -> Findings {
         }
         if kib == 1024 {
             findings
-                .claim(Claim::near("two disks, 1 MB", 1.98, times[0], 0.03, "times"))
-                .claim(Claim::near("three disks, 1 MB", 2.95, times[1], 0.03, "times"));
+                .claim(
+                    Claim::near("two disks, 1 MB", 1.98, times[0], 0.03, "times").calibrated(APART),
+                )
+                .claim(
+                    Claim::near("three disks, 1 MB", 2.95, times[1], 0.03, "times")
+                        .calibrated(APART),
+                );
         }
         run.progress(done + 1, sizes.len());
     }

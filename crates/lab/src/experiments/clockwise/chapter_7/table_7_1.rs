@@ -1,7 +1,7 @@
 //! Table 7.1 and figures 7.1 and 7.2: best effort beside streams, in the busiest minutes.
 
 use super::super::raw::MB;
-use crate::{Claim, Experiment, Findings, Paper, Run};
+use crate::{At, Claim, Experiment, Findings, Paper, Run};
 use disk::Model;
 use report::{Axis, Chart, Series, Style, Table, number};
 use sched::{Options, PolicyKind};
@@ -71,11 +71,17 @@ fn latency(policy: PolicyKind, streams: u64, seed: u64, span: Duration) -> (f64,
     (results.synchronous.mean().as_millis_f64(), results.late)
 }
 
+/// It is not worse where it takes at most so much of EDF's time.
+const MARGIN: f64 = 1.05;
+/// Why it is not shown.
+const FEW_SEEDS: &str = "at so high a load means differ by a factor from seed to seed, so that the \
+                         interval of a few is wider than the difference";
+
 fn run(run: &Run<'_>) -> Findings {
     let window = WINDOW.end - WINDOW.start;
     let span = run.choose(window, Duration::from_secs(250));
     let steps: &[u64] = run.choose(&[1, 6, 11, 16, 19, 22], &[6, 22]);
-    let seeds = run.choose(5, 2);
+    let seeds = run.choose(5, 4);
     let mut findings = Findings::default();
     table_7_1(run, &mut findings);
     let mut chart = Chart::new(
@@ -106,27 +112,36 @@ fn run(run: &Run<'_>) -> Findings {
         let load = number(edf[at].0);
         for (name, policy) in [("delta-l", delta_l), ("slack", slack)] {
             let difference = Estimate::of_differences(&policy[at].1, &edf[at].1);
-            let beyond = difference.mean - difference.margin(Confidence::Percent95).min(f64::MAX);
-            findings.claim(Claim::holds(
-                format!("{load} MB/s: {name} is no worse than EDF"),
-                "no worse, to the interval of 95 %",
-                format!("{:+.1} ms", difference.mean),
-                beyond <= 0.0,
+            let of_edf = Estimate::of(&edf[at].1).mean;
+            let upper = difference.mean + difference.margin(Confidence::Percent95).min(f64::MAX);
+            let text = format!(
+                "{load} MB/s: {name} is not worse than EDF: of EDF's mean, to the upper end of the \
+                 interval of 95 %"
+            );
+            let claim = Claim::at_most(text, MARGIN, 1.0 + upper / of_edf, "");
+            findings.note(format!(
+                "{load} MB/s: EDF {} ms, {name} {:+.1} ms.",
+                number(of_edf),
+                difference.mean
             ));
+            // At high loads slack is worse than EDF, which nobody has explained.
+            findings.claim(match name {
+                "slack" => claim.of_ours(),
+                _ => claim.explained(At::quick_only(1.249), FEW_SEEDS),
+            });
         }
     }
     let mean = |cells: &[(f64, Vec<f64>, u64)], at: usize| Estimate::of(&cells[at].1).mean;
+    let longer = Estimate::of_differences(&lst[last].1, &delta_l[last].1);
     findings.claim(
         Claim::holds(
             "at the highest load best effort under LST waits longer than under delta-L",
-            "longer",
+            "longer, beyond the interval of 95 %",
             format!("{} and {} ms", number(mean(lst, last)), number(mean(delta_l, last))),
-            mean(lst, last) > mean(delta_l, last),
+            longer.mean > longer.margin(Confidence::Percent95),
         )
-        .explained(
-            "the production policy `lst` counts with what is due, not with a fixed time for each \
-             request, and streams here begin apart from each other; the thesis releases all at once",
-        ),
+        .measured(mean(lst, last) / mean(delta_l, last))
+        .explained(At::quick_only(2.645), FEW_SEEDS),
     );
     let late: u64 = [delta_l, slack].iter().flat_map(|it| it.iter()).map(|it| it.2).sum();
     findings
@@ -137,7 +152,9 @@ fn run(run: &Run<'_>) -> Findings {
                 late as f64,
                 "requests",
             )
+            .of_ours()
             .explained(
+                At::each(1_491.0, 232.0).spread(0.0),
                 "134 ms a block are a percentile and a seek, no bound: a block may take longer, \
                      and at the last load nothing is left to pay for it",
             ),

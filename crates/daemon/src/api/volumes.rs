@@ -1,0 +1,384 @@
+//! Volumes: made, shown, resized, given away, served, deleted.
+
+use super::extract::{Body, Failure, Staged, Text, VolumeAndHandle};
+use super::{Answered, Control, fault};
+use crate::pool::Answer;
+use crate::quotas::{Asked, Peer};
+use crate::sessions::Stop;
+use crate::{convert, problem, scope, view};
+use axum::Json;
+use axum::extract::{ConnectInfo, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use node::{Act, HandleId, Op, VolumeStatus, Wish};
+use token::Verb;
+use units::Bytes;
+use wire::control as api;
+use wire::{Code, Problem};
+
+/// List the volumes that the asker may read or owns.
+#[utoipa::path(get, path = "/v1/volumes", tag = "volumes", responses(
+    (status = 200, description = "All of them", body = api::Volumes),
+))]
+pub(super) async fn volume_list(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+) -> Json<api::Volumes> {
+    let volumes = convert::volumes(control.shown(&peer).volumes, &control.quotas);
+    Json(api::Volumes { volumes })
+}
+
+/// Make a volume and reserve its space. It is the asker's, and closed to others, where
+/// nothing else is said.
+#[utoipa::path(post, path = "/v1/volumes", tag = "volumes", request_body = api::VolumeCreate,
+    params(("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
+            the next sync")),
+    responses(
+        (status = 201, description = "The volume is there, durably", body = api::Volume),
+        (status = 403, description = "Only root gives a volume to another user", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "A volume has this name, or the quota is used up",
+            body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The pool has not so much free space", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn volume_create(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    staged: Staged,
+    Body(request): Body<api::VolumeCreate>,
+) -> Answered<Response> {
+    scope::permit(&peer, &*control.entry.0, Verb::Create, &request.name)?;
+    let mut placement = convert::placement(&request.placement);
+    if placement.run.is_zero() {
+        placement.run = control.entry.0.run_for(&placement, request.size_bytes);
+    }
+    let mut access = control.quotas.access(&request.access)?;
+    let kind = convert::kind_bits(request.kind);
+    access.mode = (kind != 0).then(|| access.mode.unwrap_or(0o600) | kind).or(access.mode);
+    let (name, size) = (request.name.clone(), request.size_bytes);
+    let keep = request.keep_ns;
+    let op = match request.ring {
+        true => {
+            let size = ring_size(&control, size, &placement)?;
+            Op::RingCreate { name, size, placement, access, keep }
+        }
+        false if keep.is_some() => return Err(node::Error::Store(store::StoreError::NoRing).into()),
+        false => Op::VolumeCreate { name, size, placement, access },
+    };
+    grown(&control, &peer, staged.op(op)).await?;
+    let volume = control.after(&peer, &request.name)?;
+    Ok((StatusCode::CREATED, Json(volume)).into_response())
+}
+
+/// The size that a ring has which is asked for with this one: so much is held to the quotas.
+fn ring_size(control: &Control, size: Bytes, placement: &node::Placement) -> Answered<Bytes> {
+    let disks = match placement.disks.len() {
+        0 => control.entry.0.description().devices.len(),
+        some => some,
+    };
+    let run = placement.run.max(Bytes::MIB);
+    Ok(node::ring_size(size, disks, run).map_err(node::Error::from)?)
+}
+
+/// To which size.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resize {
+    /// This one, if nothing recorded is lost.
+    To,
+    /// This one.
+    Cut,
+    /// This one at the least.
+    AtLeast,
+}
+
+/// Gives a volume another size, held to the quotas of space and to those of whose contracts it
+/// has.
+pub(crate) async fn resized(
+    control: &Control,
+    peer: &Peer,
+    (name, size, how): (&str, Bytes, Resize),
+    staged: Staged,
+) -> Answered<()> {
+    let pool = &*control.entry.0;
+    // Nobody opens anything while what everybody has is counted.
+    let turn = control.quotas.turn().await;
+    // By the name that a status shows, whatever it was asked for by.
+    let found = pool.volume(name);
+    if how == Resize::AtLeast && found.as_ref().is_some_and(|volume| volume.size >= size) {
+        return Ok(());
+    }
+    let may_cut = how == Resize::Cut;
+    let name = &*found.map_or_else(|| name.to_owned(), |volume| volume.name);
+    let rooms = control.quotas.rooms(name, pool, &control.sessions);
+    let op = staged.op(rooms.resize(name, size, may_cut));
+    let coming = control.quotas.begin(peer, &control.by(peer), op)?;
+    drop(turn);
+    if let Err(error) = coming.await.unwrap_or(Err(node::Error::ShuttingDown)) {
+        let beyond = control.quotas.beyond(rooms, &error, pool);
+        return Err(beyond.map_or_else(|| error.into(), Into::into));
+    }
+    Ok(())
+}
+
+/// Does what is held to a quota of space.
+pub(crate) async fn grown(control: &Control, peer: &Peer, op: Op) -> Answered<()> {
+    let coming = control.quotas.begin(peer, &control.by(peer), op)?;
+    coming.await.unwrap_or(Err(node::Error::ShuttingDown))?;
+    Ok(())
+}
+
+/// Show one volume.
+#[utoipa::path(get, path = "/v1/volumes/{name}", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume")),
+    responses(
+        (status = 200, description = "The volume", body = api::Volume),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn volume_show(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Text(name): Text,
+) -> Answered<Json<api::Volume>> {
+    let (found, who) = (control.entry.0.volume(&name), control.quotas.who(&peer));
+    let found = view::volume(found, &who, &name, &[Act::Read, Act::Own])?;
+    Ok(Json(convert::volume(found, &control.quotas)))
+}
+
+/// Grow or shrink a volume, also while it is in use. To less than what is recorded only
+/// where the request says that it may be cut.
+#[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
+            the next sync")),
+    request_body = api::VolumeResize,
+    responses(
+        (status = 200, description = "The volume has its new size, durably", body = api::Volume),
+        (status = 403, description = "Not permitted", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "Recorded data would be lost, a quota is used up, or that of \
+            somebody who has a contract on the volume",
+            body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The pool has not so much free space", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn volume_resize(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Text(name): Text,
+    staged: Staged,
+    Body(request): Body<api::VolumeResize>,
+) -> Answered<Json<api::Volume>> {
+    let (size, may_cut) = (request.size_bytes, request.may_cut);
+    let how = match (request.grow_only, may_cut) {
+        (true, _) => Resize::AtLeast,
+        (false, true) => Resize::Cut,
+        (false, false) => Resize::To,
+    };
+    control.permit(&peer, &name, Act::Write)?;
+    resized(&control, &peer, (&name, size, how), staged).await?;
+    if !request.length_bytes.is_zero() {
+        let extend = Op::VolumeExtend { name: name.clone(), length: request.length_bytes };
+        control.by(&peer).done(staged.op(extend)).await?;
+    }
+    Ok(Json(control.after(&peer, &name)?))
+}
+
+/// Say whose a volume is and who may do what with it, from now on. What is open stays open.
+#[utoipa::path(put, path = "/v1/volumes/{name}/access", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
+            the next sync")),
+    request_body = api::Access,
+    responses(
+        (status = 200, description = "It is so, durably", body = api::Volume),
+        (status = 403, description = "Not permitted", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn volume_access(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Text(name): Text,
+    staged: Staged,
+    Body(request): Body<api::Access>,
+) -> Answered<Json<api::Volume>> {
+    let access = control.quotas.access(&request)?;
+    control.permit(&peer, &name, Act::Own)?;
+    let change = Op::VolumeAccess { name: name.clone(), access };
+    grown(&control, &peer, staged.op(change)).await?;
+    Ok(Json(control.after(&peer, &name)?))
+}
+
+/// Serve what no stream of a volume carries in this way from now on, also what waits.
+/// A refusal changes nothing. Kept with the volume, durably, and in force again when the pool
+/// is served again, where it fits; setting it to best effort of normal priority removes it.
+#[utoipa::path(put, path = "/v1/volumes/{name}/service", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume")),
+    request_body = api::Service,
+    responses(
+        (status = 200, description = "The volume is served in this way", body = api::Volume),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "Admission refused, with the figures", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn volume_service(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Text(name): Text,
+    Body(request): Body<api::Service>,
+) -> Answered<Json<api::Volume>> {
+    // A task of its own: the program may go at any moment, and a quota is still held to.
+    let serve = serve_volume(control.clone(), peer.clone(), name.clone(), request);
+    tokio::spawn(serve).await.map_err(|_| fault())??;
+    Ok(Json(control.after(&peer, &name)?))
+}
+
+async fn serve_volume(
+    control: Control,
+    peer: Peer,
+    name: String,
+    request: api::Service,
+) -> Result<(), Box<Problem>> {
+    let Control { sessions, quotas, .. } = &control;
+    let ask = control.by(&peer);
+    let turn = quotas.turn().await;
+    control.permit(&peer, &name, Act::Own)?;
+    let before = ask.0.volume(&name);
+    quotas.owns_service(&peer, before.as_ref())?;
+    let service = convert::service(&request);
+    scope::promise_service(&peer, &service)?;
+    if let Some(terms) = ask.0.terms(&name, &Wish::Service(service)) {
+        let shown = before.as_ref().map_or(&name, |volume| &volume.name);
+        let asked = Asked::Service(shown.clone(), terms);
+        quotas.exceeded(&peer, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
+    }
+    quotas.note_groups(&peer);
+    let served = ask.begin(Op::VolumeService { name: name.clone(), service });
+    // The pool shows at once what it changed, and nothing where it refused.
+    let now = ask.0.volume(&name);
+    let what = |volume: &Option<VolumeStatus>| volume.as_ref().map(|v| (v.service, v.given_by));
+    let is_changed = what(&now) != what(&before);
+    // The volume may have changed since its terms were looked at.
+    let exceeded = quotas.exceeded(&peer, &*ask.0, sessions, &Asked::Nothing);
+    let back = (is_changed && exceeded.is_some()).then(|| {
+        let before_user = before.as_ref().and_then(|volume| volume.given_by).unwrap_or(peer.uid);
+        let service = before.map(|volume| volume.service).unwrap_or_default();
+        // Whose it was it is again.
+        let whose = node::Who { uid: before_user, ..node::Who::root() };
+        control.entry.by(whose).begin(Op::VolumeService { name: name.clone(), service })
+    });
+    // A commit may take long: nobody else waits for it.
+    drop(turn);
+    let served = served.await.unwrap_or(Err(node::Error::ShuttingDown));
+    served.map_err(|error| Box::new(problem::of_service(&error, &request)))?;
+    if let Some(back) = back {
+        let back = back.await.unwrap_or(Err(node::Error::ShuttingDown));
+        back.map_err(|error| Box::new(problem::of(&error)))?;
+    }
+    exceeded.map_or(Ok(()), Err)
+}
+
+/// Tell which block suits a stream of a rate on a volume, by the profiles of its disks.
+/// Changes nothing.
+#[utoipa::path(post, path = "/v1/volumes/{name}/block", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume")),
+    request_body = api::BlockAsk,
+    responses(
+        (status = 200, description = "The block", body = api::BlockChosen),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn volume_block(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Text(name): Text,
+    Body(request): Body<api::BlockAsk>,
+) -> Answered<Json<api::BlockChosen>> {
+    let (mode, rate) = (convert::mode(request.mode), request.rate_bytes_per_second);
+    let asked = control.by(&peer).op(Op::Block { volume: name, mode, rate }).await?;
+    let Answer::Block { block } = asked else {
+        unreachable!("the pool answers Block to who asks for one")
+    };
+    Ok(Json(api::BlockChosen { block_bytes: block }))
+}
+
+/// Remove a volume and its data.
+#[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
+            the next sync")),
+    responses(
+        (status = 204, description = "The volume is gone, durably"),
+        (status = 404, description = "No volume has this name", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "Streams are open on it", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn volume_delete(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Text(name): Text,
+    staged: Staged,
+) -> Answered<StatusCode> {
+    control.permit(&peer, &name, Act::Own)?;
+    control.quotas.owns_service(&peer, control.entry.0.volume(&name).as_ref())?;
+    control.by(&peer).done(staged.op(Op::VolumeDelete { name })).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// End the contract of a handle on a volume, and its connection: by the volume's owner, the
+/// handle's user, or an administrator. What it has asked for is answered as best effort.
+#[utoipa::path(delete, path = "/v1/volumes/{name}/handles/{handle}", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the volume"),
+        ("handle" = u64, Path, description = "The number of the handle")),
+    responses(
+        (status = 200, description = "It has no contract any more", body = api::Volume),
+        (status = 403, description = "Not permitted", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "No volume has this name, or no such handle", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn handle_end(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    VolumeAndHandle(name, handle): VolumeAndHandle,
+) -> Answered<Json<api::Volume>> {
+    let handle = HandleId(handle);
+    let (found, who) = (control.entry.0.volume(&name), control.quotas.who(&peer));
+    let found = view::volume(found, &who, &name, &[Act::Read, Act::Own])?;
+    let known = found.handles.iter().find(|one| one.handle == handle);
+    let known = known.ok_or_else(|| Failure::from(no_such_handle(&name, handle)))?;
+    if known.uid != peer.uid {
+        control.permit(&peer, &name, Act::Own)?;
+    }
+    control.sessions.end_handle(handle, Stop::HandleEnded);
+    // Its connection closes it, too, when nothing of it is under way: that finds it closed.
+    control.entry.own().done(Op::HandleClose { handle }).await?;
+    control.quotas.forget_handle(handle);
+    Ok(Json(control.after(&peer, &name)?))
+}
+
+fn no_such_handle(volume: &str, handle: HandleId) -> Problem {
+    let what = format!("volume \"{volume}\" has no handle {} with a contract", handle.0);
+    Problem::new(Code::NotFound, what, "`slackline volume show` lists those that there are")
+}

@@ -1,0 +1,262 @@
+//! What happens to streams, contracts and disks, one thing after the other: to whoever asks, and
+//! to a command.
+//!
+//! An event is a difference between two looks at everything, about a second apart: streams that
+//! came and went, and findings ([`findings`](crate::findings)) that came, got worse and went.
+//!
+//! Invariant: what is kept and what waits for the command is bounded, and what is left out is
+//! counted and said.
+
+mod hook;
+
+use crate::limits::{EVENTS_KEPT, EVENTS_PER_LOOK};
+use crate::lock::Mutex;
+pub use hook::Hook;
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use wire::control::{self as api, Event, EventKind, Mode, Overview, Weight};
+
+/// A finding whose figures get worse all the time is told so often at the most.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// The last events.
+pub struct Events {
+    kept: Mutex<Kept>,
+    hook: Option<Hook>,
+}
+
+#[derive(Default)]
+struct Kept {
+    last: u64,
+    events: VecDeque<Event>,
+}
+
+impl Events {
+    /// Each is also told to the hook.
+    pub fn new(hook: Option<Hook>) -> Arc<Self> {
+        Arc::new(Self { kept: Mutex::default(), hook })
+    }
+
+    /// Takes note of what is otherwise than at the last look.
+    pub fn look(&self, seen: &mut Seen, overview: &Overview) {
+        self.add(seen.changes(Instant::now(), overview));
+    }
+
+    /// The number of the last event, and those that are kept with larger ones than this.
+    pub fn after(&self, number: u64) -> (u64, Vec<Event>) {
+        let kept = self.kept.lock();
+        let after = |event: &&Event| event.number > number;
+        (kept.last, kept.events.iter().filter(after).cloned().collect())
+    }
+
+    fn add(&self, changes: Vec<Change>) {
+        if changes.is_empty() {
+            return;
+        }
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at_ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
+        let mut kept = self.kept.lock();
+        for Change { kind, key, volume, what, next_step } in changes {
+            kept.last += 1;
+            let event = Event { number: kept.last, at_ms, kind, key, volume, what, next_step };
+            if let Some(hook) = &self.hook {
+                hook.tell(&event);
+            }
+            kept.events.push_back(event);
+        }
+        let more = kept.events.len().saturating_sub(EVENTS_KEPT);
+        kept.events.drain(..more);
+    }
+}
+
+/// What a look finds changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Change {
+    kind: EventKind,
+    key: String,
+    volume: Option<String>,
+    what: String,
+    next_step: Option<String>,
+}
+
+/// What the last look saw.
+#[derive(Default)]
+pub struct Seen {
+    streams: BTreeMap<u64, (String, Mode)>,
+    findings: BTreeMap<String, Told>,
+}
+
+struct Told {
+    volume: Option<String>,
+    what: String,
+    at: Instant,
+}
+
+impl Seen {
+    /// What is otherwise than at the last look. At most [`EVENTS_PER_LOOK`]: of more, how many.
+    fn changes(&mut self, now: Instant, overview: &Overview) -> Vec<Change> {
+        let mut changes = self.of_streams(overview);
+        changes.extend(self.of_findings(now, overview));
+        let more = changes.len().saturating_sub(EVENTS_PER_LOOK);
+        if more > 0 {
+            changes.truncate(EVENTS_PER_LOOK);
+            changes.push(Change {
+                kind: EventKind::Found,
+                key: "events".into(),
+                volume: None,
+                what: format!("{more} more things happened at once, and are not told one by one"),
+                next_step: Some("`slackline status` shows what is so now".into()),
+            });
+        }
+        changes
+    }
+
+    fn of_streams(&mut self, overview: &Overview) -> Vec<Change> {
+        let open = |stream: &api::Stream| (stream.id, (stream.volume.clone(), stream.mode));
+        let now: BTreeMap<u64, _> = overview.status.streams.iter().map(open).collect();
+        let change = |id: &u64, volume: &str, kind, what| {
+            let (key, volume) = (format!("stream/{id}"), Some(volume.to_owned()));
+            Change { kind, key, volume, what, next_step: None }
+        };
+        let mut changes = Vec::new();
+        for (id, (volume, _)) in self.streams.iter().filter(|(id, _)| !now.contains_key(id)) {
+            let what = format!("stream {id} on {volume} has ended");
+            changes.push(change(id, volume, EventKind::StreamClosed, what));
+        }
+        for stream in &overview.status.streams {
+            if self.streams.contains_key(&stream.id) {
+                continue;
+            }
+            let does = match stream.mode {
+                Mode::Read => "reads",
+                Mode::Write => "writes",
+                Mode::Update => "reads and writes",
+            };
+            let rate = stream.contract.rate_bytes_per_second;
+            let what = format!("stream {} {does} {} at {rate}", stream.id, stream.volume);
+            changes.push(change(&stream.id, &stream.volume, EventKind::StreamOpened, what));
+        }
+        self.streams = now;
+        changes
+    }
+
+    fn of_findings(&mut self, now: Instant, overview: &Overview) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let is_found: HashSet<&str> = overview.findings.iter().map(|one| &*one.key).collect();
+        let gone: Vec<String> =
+            self.findings.keys().filter(|key| !is_found.contains(&***key)).cloned().collect();
+        for key in gone {
+            let Told { volume, what, .. } = self.findings.remove(&key).expect("one of the keys");
+            let what = format!("not so any more: {what}");
+            changes.push(Change { kind: EventKind::Cleared, key, volume, what, next_step: None });
+        }
+        for found in &overview.findings {
+            let known = self.findings.get(&found.key);
+            let is_due = known.is_none_or(|told| {
+                found.weight == Weight::Broken
+                    && told.what != found.what
+                    && now.saturating_duration_since(told.at) >= AGAIN
+            });
+            if !is_due {
+                continue;
+            }
+            let (key, what) = (found.key.clone(), found.what.clone());
+            let told = Told { volume: found.volume.clone(), what: what.clone(), at: now };
+            self.findings.insert(key.clone(), told);
+            changes.push(Change {
+                kind: EventKind::Found,
+                key,
+                volume: found.volume.clone(),
+                what,
+                next_step: Some(found.next_step.clone()),
+            });
+        }
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::tests::{overview_of, sound};
+    use serde_json::json;
+
+    fn told(changes: &[Change]) -> Vec<(EventKind, &str)> {
+        changes.iter().map(|one| (one.kind, &*one.key)).collect()
+    }
+
+    /// A stream comes, is slowed, is late again and again, and goes with all that was found of it.
+    #[test]
+    fn what_changes_between_two_looks_is_told_once() {
+        use EventKind::{Cleared, Found, StreamClosed, StreamOpened};
+        let (mut seen, start) = (Seen::default(), Instant::now());
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut status = sound();
+        let opened = seen.changes(start, &overview_of(&status));
+        assert_eq!(told(&opened), [(StreamOpened, "stream/3")]);
+        assert_eq!(opened[0].what, "stream 3 writes cam1 at 1 MB/s");
+        assert_eq!(opened[0].volume.as_deref(), Some("cam1"));
+        assert_eq!(seen.changes(after(1), &overview_of(&status)), []);
+
+        status["streams"][0]["throttled"] = json!(1);
+        let slowed = seen.changes(after(2), &overview_of(&status));
+        assert_eq!(told(&slowed), [(Found, "stream/3/slowed")]);
+        assert!(slowed[0].next_step.as_ref().unwrap().contains("stream set 3"));
+        // That it goes on is nothing new.
+        status["streams"][0]["throttled"] = json!(2);
+        assert_eq!(seen.changes(after(70), &overview_of(&status)), []);
+
+        status["streams"][0]["late_requests"] = json!(1);
+        let late = seen.changes(after(71), &overview_of(&status));
+        assert_eq!(told(&late), [(Found, "stream/3/late")]);
+        // What is broken and gets worse is told again, but not each second.
+        status["streams"][0]["late_requests"] = json!(2);
+        assert_eq!(seen.changes(after(72), &overview_of(&status)), []);
+        let late = seen.changes(after(131), &overview_of(&status));
+        assert_eq!(told(&late), [(Found, "stream/3/late")]);
+        assert!(late[0].what.contains("2 of 9"), "{}", late[0].what);
+
+        status["streams"] = json!([]);
+        let gone = seen.changes(after(132), &overview_of(&status));
+        let wanted =
+            [(StreamClosed, "stream/3"), (Cleared, "stream/3/late"), (Cleared, "stream/3/slowed")];
+        assert_eq!(told(&gone), wanted);
+    }
+
+    #[test]
+    fn thousands_that_come_at_once_are_counted_and_all_are_known_then() {
+        let mut status = sound();
+        let stream = status["streams"][0].clone();
+        let many = (0..5_000).map(|id| {
+            let mut one = stream.clone();
+            one["id"] = json!(id);
+            one
+        });
+        status["streams"] = many.collect();
+        let mut seen = Seen::default();
+        let changes = seen.changes(Instant::now(), &overview_of(&status));
+        assert_eq!(changes.len(), EVENTS_PER_LOOK + 1);
+        let what = &changes.last().unwrap().what;
+        assert!(what.starts_with(&format!("{} more", 5_000 - EVENTS_PER_LOOK)), "{what}");
+        assert_eq!(seen.changes(Instant::now(), &overview_of(&status)), []);
+    }
+
+    #[test]
+    fn so_many_are_kept_and_their_numbers_go_on() {
+        let events = Events::new(None);
+        let change = |n: usize| Change {
+            kind: EventKind::Found,
+            key: n.to_string(),
+            volume: None,
+            what: String::new(),
+            next_step: None,
+        };
+        for n in 1..=EVENTS_KEPT + 5 {
+            events.add(vec![change(n)]);
+        }
+        let kept = events.kept.lock();
+        assert_eq!((kept.last, kept.events.len()), (EVENTS_KEPT as u64 + 5, EVENTS_KEPT));
+        assert_eq!((kept.events[0].number, &*kept.events[0].key), (6, "6"));
+    }
+}

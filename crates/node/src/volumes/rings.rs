@@ -1,0 +1,52 @@
+//! What a ring is asked for, and what it is not: how far ahead of its writer it gives extents up, how
+//! short it may be for a contract, and that it is recorded to by one stream, at its end.
+
+use crate::api::*;
+use crate::limits;
+use store::{RING_GRAIN, Volume};
+use units::{Bytes, Duration};
+
+/// How far ahead of its writer a ring gives up what it holds, where the writer's window is so
+/// long and commits begin so often.
+pub(crate) fn ahead(contract: &Contract, window: Bytes, interval: Duration) -> Bytes {
+    let time = interval.saturating_mul(limits::SYNC_INTERVALS);
+    let passes = contract.rate.bytes_in(time);
+    let all = window.checked_add(contract.block).and_then(|all| all.checked_add(passes));
+    all.and_then(|all| all.checked_add(contract.burst)).unwrap_or(Bytes::new(u64::MAX / 4))
+}
+
+/// Refuses a contract for the writer of a ring that would have to give up more than half of it.
+pub(crate) fn check(
+    volume: &Volume,
+    contract: &Contract,
+    window: Bytes,
+    interval: Duration,
+) -> Result<(), Error> {
+    let least = (ahead(contract, window, interval) + RING_GRAIN).saturating_mul(2);
+    let size = volume.size();
+    if volume.is_ring() && size < least {
+        return Err(Error::RingTooSmall { size, least: least.round_up(RING_GRAIN) });
+    }
+    Ok(())
+}
+
+/// A ring is recorded to by one stream, at its end.
+pub(crate) fn not_on_a_ring(what: &'static str) -> Error {
+    let rule = "not on a ring, which is recorded to at its end alone: open a stream that writes";
+    Error::Invalid { what, rule }
+}
+
+/// Where the writer of a volume may begin.
+pub(crate) fn check_start(volume: &Volume, block: Bytes, start: Bytes) -> Result<(), Error> {
+    let end = volume.length();
+    if volume.is_ring() && start != end.round_down(block) && start != end.round_up(block) {
+        let rule = "of a ring the block that its recorded data ends in: offsets only grow";
+        return Err(Error::Invalid { what: "start", rule });
+    }
+    Ok(())
+}
+
+/// A ring is no directory and no link.
+pub(crate) fn not_a_file() -> Error {
+    Error::Invalid { what: "kind", rule: "an ordinary volume, for a ring" }
+}

@@ -1,0 +1,376 @@
+//! Rings: a writer goes on where a volume would be full; readers are told what was given up as gaps,
+//! and never other bytes in its place; nothing is written over what is not durably given up.
+
+use crate::driver::*;
+use disk::Kind;
+use node::{Access, Contract, DiskAction, Error, Mode, Op, Placement, Region, Reply, StreamId};
+use store::StoreError;
+use units::{Bytes, Duration, Instant, Rate};
+
+const PART: Bytes = Bytes::kib(256);
+const SIZE: Bytes = Bytes::mib(48);
+
+/// 4 MiB/s in blocks of 256 KiB.
+fn camera() -> Contract {
+    contract(Rate::per_second(4 << 20), PART, Bytes::ZERO)
+}
+
+fn create_ring(name: &str, size: Bytes) -> Op {
+    let (placement, access) = (Placement::default(), Access::default());
+    Op::RingCreate { name: name.into(), size, placement, access, keep: None }
+}
+
+/// A ring on so many disks, of a pool that commits ten times a second.
+fn ring(disks: usize) -> Driver {
+    let setup = Setup::new(disks).with(|config| config.commit_interval = ms(100));
+    ring_in(setup)
+}
+
+/// The same on a disk that has many commands at a time.
+fn deep_ring() -> Driver {
+    let mut setup = Setup::new(1).with(|config| config.commit_interval = ms(100));
+    let Kind::Linear(linear) = &mut setup.profiles[0].kind else { panic!("as it was made") };
+    linear.depth = 32;
+    ring_in(setup)
+}
+
+fn ring_in(setup: Setup) -> Driver {
+    let mut driver = setup.open();
+    driver.done(create_ring("ring", SIZE));
+    driver
+}
+
+fn opened(driver: &mut Driver, mode: Mode, start: Bytes) -> Result<StreamId, Error> {
+    match driver.ask(open("ring", mode, camera(), start))? {
+        Reply::Stream { stream, .. } => Ok(stream),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What is recorded in this MiB: the test's bytes would come again with each turn of the ring.
+fn expected(at: Bytes, len: Bytes) -> Vec<u8> {
+    pattern(at / Bytes::MIB, at, len)
+}
+
+/// Records on, up to here.
+fn record(driver: &mut Driver, stream: StreamId, upto: Bytes) {
+    while driver.node.stream(stream).unwrap().position < upto {
+        let at = driver.node.stream(stream).unwrap().position;
+        let len_max = (upto - at).min(PART);
+        match driver.ask(Op::StreamRoom { stream, len_max }) {
+            Ok(Reply::Room { span }) => {
+                driver.memory.put(span.offset, &expected(at, span.len));
+                driver.done(Op::StreamWrite { stream, len: span.len });
+            }
+            other => panic!("{other:?} is no room at {at}"),
+        }
+    }
+}
+
+/// Where what is held begins, and where it ends.
+fn held(driver: &Driver) -> (Bytes, Bytes) {
+    let ring = driver.node.volume("ring").unwrap();
+    (ring.start.expect("a ring"), ring.length)
+}
+
+/// Every MiB that is held is what was recorded there.
+fn check_held(driver: &mut Driver) {
+    let (start, end) = held(driver);
+    let mut at = start;
+    while at < end {
+        let len = (end - at).min(Bytes::MIB);
+        let bytes = driver.read("ring", at, len.round_up(Bytes::kib(4))).unwrap();
+        assert!(bytes[..len.as_usize()] == expected(at, len), "at {at}, of {start} to {end}");
+        at += len;
+    }
+}
+
+#[test]
+fn a_writer_goes_on_where_a_volume_would_be_full() {
+    for disks in [1, 3] {
+        let mut driver = ring(disks);
+        let stream = driver.writer("ring", camera());
+        record(&mut driver, stream, SIZE * 4 + Bytes::kib(100));
+        let now = driver.node.stream(stream).unwrap();
+        assert_eq!((now.account.underruns, now.account.late_requests), (0, 0), "{disks} disks");
+        let upto = driver.done_durable(stream);
+        let (start, end) = held(&driver);
+        assert_eq!((upto, end), (SIZE * 4 + Bytes::kib(100), upto));
+        let ahead = start + SIZE - end;
+        assert!(ahead <= Bytes::mib(8 + 16), "{ahead} are given up ahead");
+        check_held(&mut driver);
+        let before = driver.read("ring", start - Bytes::kib(4), Bytes::kib(4));
+        assert_eq!(before, Err(Error::GivenUp { start }));
+        let mut driver = driver.after_a_power_cut();
+        assert_eq!(held(&driver), (start, end));
+        check_held(&mut driver);
+        // It goes on where it has ended, also after this.
+        let again = opened(&mut driver, Mode::Write, end.round_up(PART)).unwrap();
+        record(&mut driver, again, end + Bytes::mib(18));
+        driver.done_durable(again);
+        assert!(held(&driver).0 > start);
+        let (last, lost) = (end.round_up(PART), held(&driver).0);
+        assert!(lost < last, "what was recorded before is still held");
+        let bytes = driver.read("ring", last, Bytes::MIB - PART).unwrap();
+        assert!(bytes == expected(last, Bytes::MIB - PART));
+    }
+}
+
+/// While no commit ends nothing more is given up durably: the writer waits, and nothing that is held
+/// on the medium is written over. Planted: with the end of the space in place of what is
+/// durable in `may_fill` this fails.
+#[test]
+fn a_writer_waits_for_the_commit_that_gives_up_what_it_writes_over() {
+    let mut driver = deep_ring();
+    let stream = driver.writer("ring", camera());
+    record(&mut driver, stream, SIZE - Bytes::mib(12));
+    driver.done_durable(stream);
+    driver.run(Duration::from_secs(1));
+    let durable = held(&driver);
+    driver.disks[0].flush_takes = Some(Duration::from_secs(1000));
+    // It comes to the end of what may be written, and no further.
+    let mut waits = None;
+    for _ in 0..4 * 60 {
+        let at = driver.node.stream(stream).unwrap().position;
+        let ticket = driver.begin(Op::StreamRoom { stream, len_max: PART });
+        driver.run(ms(500));
+        let Some(answer) = driver.answer(ticket) else {
+            waits = Some(ticket);
+            break;
+        };
+        let Ok(Reply::Room { span }) = answer else { panic!("{answer:?} is no room") };
+        driver.memory.put(span.offset, &expected(at, span.len));
+        driver.done(Op::StreamWrite { stream, len: span.len });
+    }
+    assert!(waits.is_some(), "it waits");
+    let at = driver.node.stream(stream).unwrap().position;
+    assert!(at <= durable.0 + SIZE, "{at} is in the place of what begins at {}", durable.0);
+    assert!(held(&driver).0 > durable.0, "more is given up, and not durably");
+    // Nothing was flushed since: all that was held then is there after a cut.
+    let mut cut = driver.after_a_power_cut();
+    assert_eq!(held(&cut), durable);
+    check_held(&mut cut);
+}
+
+/// A reader that is left behind by the ring is told what it has missed, and goes on at the
+/// start of what is held; what its window had before is told as it was.
+#[test]
+fn a_reader_that_is_left_behind_hears_of_a_gap_and_goes_on() {
+    let mut driver = ring(2);
+    let writer = driver.writer("ring", camera());
+    record(&mut driver, writer, Bytes::mib(8));
+    driver.done_durable(writer);
+    let reader = driver.reader("ring", camera());
+    assert!(driver.next(reader, PART) == (Bytes::ZERO, expected(Bytes::ZERO, PART)));
+    record(&mut driver, writer, SIZE * 3);
+    let (start, _) = held(&driver);
+    let (mut at, mut gap, mut told) = (PART, Bytes::ZERO, Bytes::ZERO);
+    let began = driver.now;
+    while at < start + Bytes::mib(4) {
+        match driver.ask(Op::StreamRead { stream: reader, len_max: PART }).unwrap() {
+            Reply::Data { span, offset } => {
+                assert_eq!(offset, at);
+                assert!(driver.bytes(span) == expected(at, span.len), "at {at}");
+                driver.done(Op::StreamAdvance { stream: reader, len: span.len });
+                (at, told) = (at + span.len, told + span.len);
+            }
+            Reply::Gap { offset, len } => {
+                assert_eq!((offset, told > Bytes::ZERO), (at, true), "the window comes first");
+                (at, gap) = (at + len, gap + len);
+                assert!(at <= start, "what is held is no gap");
+            }
+            other => panic!("{other:?} at {at}"),
+        }
+    }
+    assert_eq!(gap + told + PART, at);
+    assert!(gap > SIZE, "{gap} were given up before it");
+    // At its rate it would take longer to get over the gap than this.
+    assert!(driver.now < began + camera().rate.time_for(told + Bytes::mib(4)));
+    assert_eq!(driver.node.stream(reader).unwrap().account.gaps, gap);
+    let behind = opened(&mut driver, Mode::Read, Bytes::ZERO);
+    assert_eq!(behind, Err(Error::GivenUp { start }));
+    assert!(opened(&mut driver, Mode::Read, start).is_ok());
+    let seek = driver.ask(Op::StreamSeek { stream: reader, to: start - PART });
+    assert_eq!(seek, Err(Error::GivenUp { start }));
+}
+
+/// The same with a window that is shared: the gap costs the playout point nothing of its rate.
+#[test]
+fn a_shared_window_goes_over_a_gap_of_a_ring_at_once() {
+    let mut driver = ring(1);
+    let writer = driver.writer("ring", camera());
+    record(&mut driver, writer, Bytes::mib(8));
+    driver.done_durable(writer);
+    let opening = open_window("ring", Mode::Read, camera(), 1);
+    let (reader, _) = driver.stream(opening);
+    driver.run(Duration::from_secs(2));
+    record(&mut driver, writer, SIZE * 3);
+    let (start, _) = held(&driver);
+    let (mut at, mut gap, mut told) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
+    let began = driver.now;
+    while at < start + Bytes::mib(2) {
+        let len = match driver.ask(Op::WindowNext { stream: reader }).unwrap() {
+            Reply::Data { span, offset } => {
+                assert_eq!(offset, at);
+                assert!(driver.bytes(span) == expected(at, span.len), "at {at}");
+                told += span.len;
+                span.len
+            }
+            Reply::Gap { offset, len } => {
+                assert_eq!(offset, at);
+                gap += len;
+                len
+            }
+            other => panic!("{other:?} at {at}"),
+        };
+        at += len;
+        driver.done(Op::WindowMoved { stream: reader, len });
+    }
+    assert!(gap > SIZE, "{gap} were given up before it");
+    let took = driver.now - began;
+    assert!(took < camera().rate.time_for(told + Bytes::mib(4)), "{took} for {told}");
+}
+
+/// What a disk has been asked for when it is given up, and reads when it is written over, is told
+/// by nobody. Planted: without `unless_gone` the reader is told other bytes; without the look at
+/// the end of an operation, best effort is.
+#[test]
+fn a_read_that_is_overtaken_by_the_ring_is_a_gap() {
+    let mut driver = deep_ring();
+    let writer = driver.writer("ring", camera());
+    record(&mut driver, writer, SIZE / 2);
+    driver.done_durable(writer);
+    // Reads are with the disk while the ring goes once around.
+    driver.slow_reads(Duration::from_secs(30));
+    let reader = driver.reader("ring", camera());
+    driver.run(ms(100));
+    let plain = driver.begin(read("ring", Bytes::mib(2), Bytes::kib(64)));
+    driver.run(ms(100));
+    let under_way = driver.disks[0].flights.values();
+    let reads = under_way.filter(|one| matches!(one.command.action, DiskAction::Read { .. }));
+    assert!(reads.count() >= 2, "blocks of the reader, and the other one");
+    driver.disks[0].troubles.clear();
+    record(&mut driver, writer, SIZE * 2);
+    let start = held(&driver).0;
+    assert!(start > Bytes::mib(16) && !driver.is_answered(plain));
+    match driver.ask(Op::StreamRead { stream: reader, len_max: PART }) {
+        Ok(Reply::Gap { offset, len }) => assert!(offset.is_zero() && len >= PART),
+        other => panic!("{other:?} is no gap"),
+    }
+    let now = held(&driver).0;
+    assert_eq!(driver.wait(plain), Err(Error::GivenUp { start: now }));
+}
+
+#[test]
+fn what_a_ring_is_not_is_said_with_what_to_do() {
+    let mut driver = ring(1);
+    let not_on_a_ring = |result: Result<Reply, Error>| match result {
+        Err(Error::Invalid { rule, .. }) => assert!(rule.contains("ring"), "{rule}"),
+        other => panic!("{other:?}"),
+    };
+    let size = Bytes::mib(64);
+    let resized = Err(Error::from(StoreError::RingResized));
+    assert_eq!(driver.ask(resize("ring", size)), resized);
+    not_on_a_ring(driver.ask(Op::VolumeExtend { name: "ring".into(), length: PART }));
+    let (offset, len) = (Bytes::ZERO, Bytes::kib(4));
+    not_on_a_ring(driver.ask(room_for("ring", offset, len)));
+    let span = driver.room(len);
+    not_on_a_ring(driver.ask(write("ring", node::WriteRange::new(offset, len), span)));
+    not_on_a_ring(driver.ask(open_window("ring", Mode::Update, camera(), 1)));
+    not_on_a_ring(driver.ask(open("ring", Mode::Write, camera(), PART)));
+    let stream = driver.writer("ring", camera());
+    not_on_a_ring(driver.ask(Op::StreamSeek { stream, to: PART }));
+    // Half of it would be given up ahead of so fast a writer.
+    let fast = Contract { rate: Rate::per_second(16 << 20), ..camera() };
+    let refused = driver.ask(Op::StreamChange { stream, contract: fast });
+    let Err(Error::RingTooSmall { size, least }) = refused else { panic!("{refused:?}") };
+    assert!(size == SIZE && least > SIZE && least < SIZE * 2, "{size} {least}");
+    driver.close(stream).unwrap();
+    let refused = driver.ask(open("ring", Mode::Write, fast, Bytes::ZERO));
+    assert_eq!(refused, Err(Error::RingTooSmall { size, least }));
+    let small = driver.ask(create_ring("small", Bytes::mib(16)));
+    let least = Bytes::mib(32);
+    assert_eq!(small, Err(StoreError::RingTooSmall { size: Bytes::mib(16), least }.into()));
+    let other = Op::WindowOpen {
+        volume: "ring".into(),
+        mode: Mode::Write,
+        contract: camera(),
+        start: Bytes::ZERO,
+        region: Region(3),
+    };
+    assert!(driver.ask(other).is_ok(), "a window may be shared");
+}
+
+const NOON: i64 = 1_790_000_000_000_000_000;
+
+/// A ring that keeps things for a minute gives up what is older though it has room: also when nobody
+/// records to it any more, after a power cut, and no more when that is taken back. A reader goes on behind
+/// it. Planted: where a pool that is opened does not begin with a look, the part after the power cut
+/// fails.
+#[test]
+fn a_ring_gives_up_what_is_older_than_it_keeps_things() {
+    let mut driver = Setup::new(1).with(|config| config.commit_interval = ms(100)).open();
+    driver.node.set_wall_clock(NOON);
+    let minute = Some(Duration::from_secs(60));
+    let (placement, access, size) = (Placement::default(), Access::default(), Bytes::mib(208));
+    let mut create = |name: &str, keep| {
+        let (name, placement) = (name.into(), placement.clone());
+        driver.ask(Op::RingCreate { name, size, placement, access, keep })
+    };
+    assert_eq!(create("bad", Some(ms(999))), Err(StoreError::BadKeep.into()));
+    assert_eq!(create("ring", minute), Ok(Reply::Done));
+    assert!(driver.node.volume("bad").is_none());
+    driver.volume("plain", Bytes::mib(16));
+    let refused = driver.ask(Op::RingKeep { name: "plain".into(), keep: minute });
+    assert_eq!(refused, Err(StoreError::NoRing.into()));
+
+    let stream = driver.writer("ring", camera());
+    // When each 2 MiB were recorded.
+    let paced = |driver: &mut Driver, stream, mib: u64| -> Vec<Instant> {
+        let mut times = Vec::new();
+        for _ in 0..mib / 2 {
+            let at = driver.node.stream(stream).unwrap().position;
+            record(driver, stream, at + Bytes::mib(2));
+            times.push(driver.now);
+            driver.run(Duration::from_secs(1));
+        }
+        times
+    };
+    // 2 MiB a second, for two minutes and more.
+    let times = paced(&mut driver, stream, 240);
+    let (start, end) = held(&driver);
+    let age = driver.now.saturating_since(times[(start / Bytes::mib(2)) as usize]);
+    // It looks every 10 s, and 16 MiB are recorded in 12.
+    assert!((58..84).contains(&(age.as_nanos() / 1_000_000_000)), "{age} at {start} of {end}");
+    check_held(&mut driver);
+    let reader = opened(&mut driver, Mode::Read, start).unwrap();
+    let now = driver.node.stream(stream).unwrap();
+    assert_eq!((now.account.underruns, now.account.late_requests), (0, 0));
+    driver.done_durable(stream);
+    driver.close(stream).unwrap();
+    driver.run(Duration::from_secs(30));
+    let before = driver.now;
+    let mut driver = driver.after_a_power_cut();
+    assert!(driver.node.stream(reader).is_none());
+    let passed = before.saturating_since(Instant::EPOCH).as_nanos().cast_signed();
+    let since = driver.now.saturating_since(Instant::EPOCH).as_nanos().cast_signed();
+    driver.node.set_wall_clock(NOON + passed - since);
+    assert_eq!(driver.node.volume("ring").unwrap().keep, minute);
+    driver.run(Duration::from_secs(1));
+    let (later, same) = held(&driver);
+    assert!(later > start && same == end, "{later} to {same} is held");
+    // Half a minute later nothing is young any more.
+    driver.run(Duration::from_secs(60));
+    assert_eq!(held(&driver), (end.round_down(Bytes::mib(16)), end));
+
+    driver.done(Op::RingKeep { name: "ring".into(), keep: None });
+    let stream = opened(&mut driver, Mode::Write, end).unwrap();
+    paced(&mut driver, stream, 64);
+    driver.close(stream).unwrap();
+    driver.run(Duration::from_secs(300));
+    assert_eq!(held(&driver), (end.round_down(Bytes::mib(16)), end + Bytes::mib(64)));
+    assert_eq!(driver.node.next_timer(), None, "nobody looks for what is old");
+    driver.done(Op::RingKeep { name: "ring".into(), keep: minute });
+    driver.run(Duration::from_secs(1));
+    assert_eq!(held(&driver).0, (end + Bytes::mib(64)).round_down(Bytes::mib(16)));
+}

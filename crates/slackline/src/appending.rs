@@ -1,0 +1,33 @@
+//! A writer that goes on behind what a volume has.
+
+use client::control::Contract;
+use client::{Client, Result, Writer};
+use std::io::Write;
+use units::Bytes;
+
+/// A writer of this volume that stands at `start`, by a client that may have odds. A writer begins
+/// at a block; what stands in it before `start` already is written once more.
+pub fn writer_at(
+    client: &Client,
+    volume: &str,
+    contract: Contract,
+    start: Bytes,
+) -> Result<Writer> {
+    let block_start = start.round_down(contract.block_bytes.max(Bytes::new(1)));
+    let before = read_before(client, volume, block_start, start)?;
+    let mut writer = client.writer(volume, contract, block_start)?;
+    writer.write_all(&before)?;
+    Ok(writer)
+}
+
+/// The bytes of a volume from the start of a block to `end`.
+fn read_before(client: &Client, name: &str, from: Bytes, end: Bytes) -> Result<Vec<u8>> {
+    if from == end {
+        return Ok(Vec::new());
+    }
+    let len = (end - from).round_up(Bytes::kib(4)).as_usize();
+    let mut bytes = vec![0; len];
+    client.best_effort(name)?.read_at(from, &mut bytes)?;
+    bytes.truncate((end - from).as_usize());
+    Ok(bytes)
+}

@@ -1,0 +1,221 @@
+//! `slackline cameras`: one supervisor for all cameras of a file.
+//!
+//! Each camera has two threads: one has its command, one the daemon; this file starts them, tells
+//! what happens, and ends them. Invariants: it ends within a bound, whatever hangs; what it had in
+//! memory and could not make durable then is told, and the exit code says so.
+
+mod back_off;
+mod buffer;
+mod camera;
+mod check;
+mod events;
+mod feed;
+mod file;
+mod keeper;
+mod limits;
+mod rate;
+mod shown;
+mod socket;
+
+use crate::failure::Failure;
+use crate::interrupts::interruption;
+use crate::{Common, output};
+use camera::Camera;
+use client::Client;
+use events::{Event, utc};
+use file::File;
+use limits::{ANSWER_WITHIN, LOOK, STOP_WITHIN};
+use shown::Snapshot;
+use std::io::IsTerminal;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+use units::Bytes;
+
+/// Record all cameras of a file, and keep them recording.
+///
+/// Runs a command for each camera (ffmpeg, unless the file names another) and writes what it gives
+/// into a volume of its own, under contract, behind what the volume has. A command that ends, or gives
+/// no byte for a while, is started again. While the daemon is away the bytes wait in memory, and go
+/// on behind what was durable when it is back. A camera that is seen to give more than its contract
+/// gets a larger one, where that fits. On a terminal, shows a table; else, tells a line for
+/// each change, or with --json an object. An interrupt ends it in order within 10 s.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The cameras, for example examples/recorder.toml
+    #[arg(value_name = "FILE.toml")]
+    file: PathBuf,
+    /// Read the file, ask the daemon whether all fit, and start nothing; ends with 3 where they
+    /// do not
+    #[arg(long, conflicts_with = "status")]
+    check: bool,
+    /// Ask the supervisor that runs for this file how its cameras are: who is down and since when,
+    /// what each gives and has a contract for, how long its volume lasts
+    #[arg(long)]
+    status: bool,
+}
+
+/// How often the table on a terminal is drawn.
+const DRAW: Duration = Duration::from_secs(1);
+
+/// Runs it.
+pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
+    if args.status {
+        // A file that was broken meanwhile must not hide how the cameras are, nor one that is not
+        // for everybody's eyes.
+        let stated = File::read(&args.file).ok().and_then(|file| file.status);
+        let snapshot = socket::ask(&args.file, stated.as_deref())?;
+        return common.output().result(&snapshot, Snapshot::text);
+    }
+    let file = File::read(&args.file)?;
+    if args.check {
+        return check::run(&file, &common.client()?, common.output());
+    }
+    let places = socket::places(&args.file, file.status.as_deref());
+    let path = places.into_iter().next().expect("there is one at least");
+    let listener = socket::listen(&path)?;
+    client::set_answer_within(ANSWER_WITHIN);
+    let supervised = supervise(&args.file, file, listener, common);
+    let _ = std::fs::remove_file(&path);
+    supervised
+}
+
+fn supervise(
+    path: &Path,
+    file: File,
+    listener: UnixListener,
+    common: &Common,
+) -> Result<(), Failure> {
+    let ended = interruption();
+    let (tell, told) = mpsc::channel();
+    let camera = |spec| Arc::new(Camera::new(spec, tell.clone()));
+    let cameras: Vec<Arc<Camera>> = file.cameras.into_iter().map(camera).collect();
+    let threads = begin(&cameras, &Client::at(common.socket()), &ended)?;
+    answer(path, &cameras, listener)?;
+    daemon::notify::tell("READY=1");
+    let mut screen = Screen::new(common.json);
+    while !ended.load(Ordering::Relaxed) {
+        let events = heard(&told);
+        cameras.iter().for_each(|camera| camera.look());
+        screen.show(&events, || snapshot(path, &cameras))?;
+    }
+    daemon::notify::tell("STOPPING=1");
+    let until = Instant::now() + STOP_WITHIN;
+    while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
+        screen.show(&heard(&told), || snapshot(path, &cameras))?;
+    }
+    cameras.iter().for_each(|camera| camera.look());
+    screen.show(&heard(&told), || snapshot(path, &cameras))?;
+    let unsaved: u64 = cameras.iter().map(|camera| camera.unsaved()).sum();
+    if unsaved > 0 {
+        let names = cameras.iter().filter(|camera| camera.unsaved() > 0);
+        let names: Vec<&str> = names.map(|camera| &*camera.spec.name).collect();
+        let what = format!("{} are lost: the daemon has not taken them", Bytes::new(unsaved));
+        let next = format!("look at the daemon; they are of {}", names.join(", "));
+        return Err(Failure::new(what, next));
+    }
+    Ok(())
+}
+
+/// Starts the threads of all cameras.
+fn begin(
+    cameras: &[Arc<Camera>],
+    client: &Client,
+    ended: &Arc<AtomicBool>,
+) -> Result<Vec<JoinHandle<()>>, Failure> {
+    let turn = Arc::new(AtomicUsize::new(0));
+    let mut threads = Vec::new();
+    let mut start = |work: Box<dyn FnOnce() + Send>| {
+        let thread = std::thread::Builder::new().name("slackline-camera".into()).spawn(work);
+        thread.map(|thread| threads.push(thread)).map_err(no_thread)
+    };
+    for (number, camera) in cameras.iter().enumerate() {
+        let (own, ended) = (Arc::clone(camera), Arc::clone(ended));
+        start(Box::new(move || feed::run(&own, &ended)))?;
+        let (own, client, turn) = (Arc::clone(camera), client.clone(), Arc::clone(&turn));
+        start(Box::new(move || keeper::run(&own, &client, number, &turn)))?;
+    }
+    Ok(threads)
+}
+
+fn no_thread(error: std::io::Error) -> Failure {
+    Failure::new(format!("a thread cannot be started: {error}"), "name fewer cameras in the file")
+}
+
+/// Tells whoever connects how the cameras are, until the process ends.
+fn answer(path: &Path, cameras: &[Arc<Camera>], listener: UnixListener) -> Result<(), Failure> {
+    let (path, cameras) = (path.to_owned(), cameras.to_vec());
+    let serve = move || {
+        for connection in listener.incoming() {
+            match connection {
+                Ok(connection) => socket::tell(connection, &snapshot(&path, &cameras)),
+                // No descriptors are left for now.
+                Err(_) => std::thread::sleep(LOOK),
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("slackline-status".into()).spawn(serve);
+    thread.map(drop).map_err(no_thread)
+}
+
+fn snapshot(path: &Path, cameras: &[Arc<Camera>]) -> Snapshot {
+    Snapshot {
+        file: path.display().to_string(),
+        pid: std::process::id(),
+        time: utc(SystemTime::now()),
+        cameras: cameras.iter().map(|camera| camera.seen()).collect(),
+    }
+}
+
+/// What happened, waiting for it for a moment.
+fn heard(told: &Receiver<Event>) -> Vec<Event> {
+    let first = told.recv_timeout(LOOK).ok();
+    first.into_iter().chain(told.try_iter()).collect()
+}
+
+/// Where it is told.
+struct Screen {
+    json: bool,
+    is_terminal: bool,
+    /// Lines of the table that stands there.
+    lines: usize,
+    drawn: Option<Instant>,
+}
+
+impl Screen {
+    fn new(json: bool) -> Self {
+        let is_terminal = !json && std::io::stdout().is_terminal();
+        Self { json, is_terminal, lines: 0, drawn: None }
+    }
+
+    fn show(&mut self, events: &[Event], now: impl FnOnce() -> Snapshot) -> Result<(), Failure> {
+        let tell = |event: &Event| if self.json { event.json() } else { event.words() };
+        let mut text: String = events.iter().map(tell).collect();
+        if self.is_terminal {
+            let due = self.drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW);
+            if text.is_empty() && !due {
+                return Ok(());
+            }
+            self.drawn = Some(Instant::now());
+            let table = self.table(&now());
+            let above = self.lines;
+            self.lines = table.lines().count();
+            let back = if above > 0 { format!("\x1b[{above}A\x1b[J") } else { String::new() };
+            text = back + &text + &table;
+        }
+        if text.is_empty() { Ok(()) } else { output::print(text.as_bytes()) }
+    }
+
+    /// The table, no wider and no longer than the terminal: what is longer would not be overwritten.
+    fn table(&self, snapshot: &Snapshot) -> String {
+        let (wide, high) = ratatui::crossterm::terminal::size().unwrap_or((80, 24));
+        let cut = |line: &str| line.chars().take(usize::from(wide.max(2)) - 1).collect::<String>();
+        let text = snapshot.text();
+        let lines = text.lines().take(usize::from(high.max(3)) - 2).map(cut);
+        lines.map(|line| line + "\n").collect()
+    }
+}

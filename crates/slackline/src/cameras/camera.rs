@@ -1,0 +1,513 @@
+//! One camera, as its two threads and whoever looks at it share it.
+//!
+//! One thread has the command ([`super::feed`]), one the daemon ([`super::keeper`]). Invariants:
+//! nobody waits for anything but the lock while holding it; a loss has a beginning, an end and a
+//! number of bytes.
+
+use super::buffer::{Buffer, Resumed};
+use super::events::{Event, span, utc};
+use super::file::Spec;
+use super::limits::{LINES, LOSS_OVER, LOSSES, STUCK};
+use super::rate::{Meter, Terms};
+use super::shown::{Loss, Seen};
+use client::control::Contract;
+use std::collections::VecDeque;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant, SystemTime};
+use units::{Bytes, Rate};
+
+/// Whether its command gives bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Feed {
+    /// It is not started before its volume was opened once.
+    Waits,
+    /// It was started, and has given nothing yet.
+    Starts,
+    /// It gives bytes.
+    Up,
+    /// It has ended, and will be started again.
+    Ended,
+}
+
+/// Whether the daemon takes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Store {
+    /// It was not asked yet.
+    Waits,
+    /// Under contract.
+    Open,
+    /// No, and the state has this name, for this reason.
+    No(&'static str, String),
+}
+
+/// What comes next for the daemon.
+pub enum Next {
+    /// A piece; it is held until it is durable.
+    Piece(Arc<Vec<u8>>),
+    /// Nothing for now.
+    Nothing,
+    /// Nothing any more.
+    Over,
+}
+
+/// See the module.
+pub struct Camera {
+    /// What the file says of it.
+    pub spec: Spec,
+    inner: Mutex<Inner>,
+    news: Condvar,
+    events: Sender<Event>,
+    began: Instant,
+}
+
+struct Inner {
+    buffer: Buffer,
+    meter: Meter,
+    terms: Terms,
+    feed: (Feed, SystemTime),
+    /// Since when it gives nothing any more, however often it was started since, and why.
+    down: Option<(SystemTime, String)>,
+    store: (Store, SystemTime),
+    /// It was opened once.
+    opened: bool,
+    /// No more bytes will come.
+    over: bool,
+    contract: Option<Contract>,
+    stream: Option<u64>,
+    room: Room,
+    length: Bytes,
+    /// When the daemon took something last, or nothing was there for it.
+    taken: Instant,
+    starts: u64,
+    said: VecDeque<String>,
+    lost: u64,
+    losing: Option<(SystemTime, Instant, u64)>,
+    losses: VecDeque<Loss>,
+}
+
+/// What room its volume has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Room {
+    /// Bytes.
+    pub size: Bytes,
+    /// It never ends.
+    pub is_ring: bool,
+}
+
+impl Room {
+    /// For how many seconds the rest of a volume of which so much is recorded lasts at a rate; of
+    /// a ring: how old the oldest byte becomes, where it is given up for its age at the latest.
+    pub fn lasts(self, length: Bytes, keep: Option<units::Duration>, rate: Rate) -> u64 {
+        let room = if self.is_ring { self.size } else { self.size.saturating_sub(length) };
+        let time =
+            rate.time_for(room).min(keep.filter(|_| self.is_ring).unwrap_or(units::Duration::MAX));
+        time.as_nanos() / 1_000_000_000
+    }
+}
+
+impl Camera {
+    /// One that has not begun.
+    pub fn new(spec: Spec, events: Sender<Event>) -> Self {
+        let now = SystemTime::now();
+        let inner = Inner {
+            buffer: Buffer::new(spec.buffer),
+            meter: Meter::new(spec.window),
+            terms: Terms::new(spec.rate, spec.rate_max),
+            feed: (Feed::Waits, now),
+            down: None,
+            store: (Store::Waits, now),
+            opened: false,
+            over: false,
+            contract: None,
+            stream: None,
+            room: Room::default(),
+            length: Bytes::ZERO,
+            taken: Instant::now(),
+            starts: 0,
+            said: VecDeque::new(),
+            lost: 0,
+            losing: None,
+            losses: VecDeque::new(),
+        };
+        let news = Condvar::new();
+        Self { spec, inner: Mutex::new(inner), news, events, began: Instant::now() }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("no thread panics while it holds a camera")
+    }
+
+    fn now(&self) -> units::Duration {
+        let ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        units::Duration::from_nanos(ns)
+    }
+
+    /// Tells whoever listens.
+    pub fn tell(&self, event: Event) {
+        // Nobody listens any more where all of it ends.
+        let _ = self.events.send(event);
+    }
+
+    fn event(&self, kind: &'static str, what: impl Into<String>) -> Event {
+        Event::new(&self.spec.name, kind, what)
+    }
+}
+
+/// For the thread of its command.
+impl Camera {
+    /// Waits until its volume was opened once, or so long; whether it was.
+    pub fn opened_within(&self, time: Duration) -> bool {
+        let inner = self.inner();
+        let waits = |inner: &mut Inner| !inner.opened;
+        let waited = self.news.wait_timeout_while(inner, time, waits);
+        waited.expect("no thread panics while it holds a camera").0.opened
+    }
+
+    /// Its command was started.
+    pub fn started(&self) {
+        let mut inner = self.inner();
+        inner.feed = (Feed::Starts, SystemTime::now());
+        inner.starts += 1;
+        inner.said.clear();
+        inner.meter.restart();
+    }
+
+    /// Its command gave these bytes, whole packets and no more than a piece.
+    pub fn gave(&self, bytes: &[u8]) {
+        let now = self.now();
+        let mut inner = self.inner();
+        if inner.feed.0 == Feed::Starts {
+            inner.feed = (Feed::Up, SystemTime::now());
+            let what = match inner.down.take() {
+                Some((since, _)) => {
+                    format!(
+                        "gives bytes again, after {}",
+                        span(since.elapsed().unwrap_or_default())
+                    )
+                }
+                None => "gives bytes".into(),
+            };
+            self.tell(self.event("up", what).with("starts", inner.starts));
+        }
+        if inner.buffer.waiting() == 0 {
+            inner.taken = Instant::now();
+        }
+        inner.meter.add(now, bytes.len() as u64);
+        let dropped = inner.buffer.push(bytes);
+        if dropped > 0 {
+            inner.lost += dropped;
+            let wall = SystemTime::now();
+            match &mut inner.losing {
+                Some((_, last, lost)) => (*last, *lost) = (Instant::now(), *lost + dropped),
+                none => {
+                    *none = Some((wall, Instant::now(), dropped));
+                    let what =
+                        "its buffer is full: the oldest bytes that wait are lost from now on";
+                    self.tell(self.event("losing", what));
+                }
+            }
+        }
+        drop(inner);
+        self.news.notify_all();
+    }
+
+    /// Its command said this line.
+    pub fn said(&self, line: String) {
+        let mut inner = self.inner();
+        if inner.said.len() == LINES {
+            inner.said.pop_front();
+        }
+        inner.said.push_back(line);
+    }
+
+    /// Its command has ended, and is started again after `wait`.
+    pub fn down(&self, why: &str, wait: Duration) {
+        let mut inner = self.inner();
+        let now = SystemTime::now();
+        let last = inner.said.back().map(|line| format!(": {line}")).unwrap_or_default();
+        let why = format!("{why}{last}");
+        inner.feed = (Feed::Ended, now);
+        let since = inner.down.as_ref().map_or(now, |down| down.0);
+        // Once a minute for a month would be no news.
+        let known = inner.down.as_ref().is_some_and(|down| down.1 == why);
+        inner.down = Some((since, why.clone()));
+        let said: Vec<String> = inner.said.iter().cloned().collect();
+        drop(inner);
+        if known {
+            return;
+        }
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let what = format!("down: {why}; again in {:.1} s", wait.as_secs_f64());
+        self.tell(self.event("down", what).with("again_in_ms", wait_ms).with("said", said));
+    }
+
+    /// No more bytes will come.
+    pub fn over(&self) {
+        self.inner().over = true;
+        self.news.notify_all();
+    }
+}
+
+/// For the thread of the daemon.
+impl Camera {
+    /// What comes next, waiting for it at most so long.
+    pub fn next(&self, time: Duration) -> Next {
+        let waits = |inner: &mut Inner| inner.buffer.waiting() == 0 && !inner.over;
+        let waited = self.news.wait_timeout_while(self.inner(), time, waits);
+        let mut inner = waited.expect("no thread panics while it holds a camera").0;
+        match inner.buffer.take() {
+            Some(piece) => Next::Piece(piece),
+            None if inner.over => Next::Over,
+            None => Next::Nothing,
+        }
+    }
+
+    /// True where no more bytes will come.
+    pub fn is_over(&self) -> bool {
+        self.inner().over
+    }
+
+    /// The daemon has taken a piece, and everything before this offset is durable; whether
+    /// something that was handed over is not.
+    pub fn durable(&self, upto: Bytes) -> bool {
+        let mut inner = self.inner();
+        inner.taken = Instant::now();
+        inner.length = inner.length.max(upto);
+        inner.buffer.durable(upto.get());
+        inner.buffer.held() > 0
+    }
+
+    /// The rate to ask for when the volume is opened.
+    pub fn rate(&self) -> Rate {
+        self.inner().terms.now()
+    }
+
+    /// The volume is open for writing, at its end.
+    pub fn opened(&self, stream: u64, contract: Contract, length: Bytes, room: Room) {
+        let mut inner = self.inner();
+        let resumed = if inner.opened {
+            inner.buffer.resume(length.get())
+        } else {
+            inner.buffer.start_at(length.get());
+            Resumed { again: 0, missing: 0, foreign: 0 }
+        };
+        (inner.contract, inner.stream) = (Some(contract), Some(stream));
+        (inner.length, inner.room, inner.taken) = (length, room, Instant::now());
+        let since = inner.store.1.elapsed().unwrap_or_default();
+        let before = std::mem::replace(&mut inner.store, (Store::Open, SystemTime::now()));
+        inner.opened = true;
+        if resumed.missing > 0 {
+            let (from, to) = (before.1, SystemTime::now());
+            inner.lost += resumed.missing;
+            let why = "the daemon ended before they were on the medium";
+            self.lost(&mut inner, from, to, resumed.missing, why);
+        }
+        drop(inner);
+        let mut what = format!(
+            "records into volume {} from {length} on, under contract for {} in blocks of {}",
+            self.spec.volume, contract.rate_bytes_per_second, contract.block_bytes
+        );
+        if let Store::No(state, _) = before.0 {
+            what += &format!(", after {} ({state})", span(since));
+        }
+        if resumed.again > 0 {
+            what += &format!("; {} are handed over once more", Bytes::new(resumed.again));
+        }
+        if resumed.foreign > 0 {
+            let foreign = Bytes::new(resumed.foreign);
+            what += &format!("; another program has written {foreign} behind it meanwhile");
+        }
+        self.tell(
+            self.event("open", what)
+                .with("stream", stream)
+                .with("offset_bytes", length.get())
+                .with("again_bytes", resumed.again)
+                .with("missing_bytes", resumed.missing)
+                .with("rate_bytes_per_second", contract.rate_bytes_per_second.get()),
+        );
+        self.news.notify_all();
+    }
+
+    /// All that it gave is on the medium, and nothing more will come.
+    pub fn closed(&self) {
+        let mut inner = self.inner();
+        inner.stream = None;
+        let length = inner.length;
+        drop(inner);
+        let what = format!("ended; volume {} has {length} on the medium", self.spec.volume);
+        self.tell(self.event("closed", what).with("durable_bytes", length.get()));
+    }
+
+    /// The daemon does not take its bytes; told where it is news.
+    pub fn refused(&self, state: &'static str, why: &str, next: &str) {
+        let mut inner = self.inner();
+        inner.stream = None;
+        // The figures of a refusal change with every stream that comes and goes.
+        let known = matches!(&inner.store.0, Store::No(before, _) if *before == state);
+        let since = if known { inner.store.1 } else { SystemTime::now() };
+        inner.store = (Store::No(state, why.into()), since);
+        drop(inner);
+        if !known {
+            let kind = if state == "no daemon" { "no_daemon" } else { state };
+            self.tell(self.event(kind, format!("{state}: {why}")).next(next));
+        }
+    }
+
+    /// Which rate to ask for in place of what it has.
+    pub fn wish(&self) -> Option<(Rate, Option<Rate>)> {
+        let now = self.now();
+        let Inner { terms, meter, .. } = &mut *self.inner();
+        let wish = terms.wish(now, meter)?;
+        Some((wish, meter.rate(now)))
+    }
+
+    /// The contract has this rate now.
+    pub fn granted(&self, rate: Rate, measured: Option<Rate>) {
+        let mut inner = self.inner();
+        let before = inner.terms.now();
+        inner.terms.granted(rate);
+        if let Some(contract) = &mut inner.contract {
+            contract.rate_bytes_per_second = rate;
+        }
+        drop(inner);
+        let gave = measured.unwrap_or(Rate::ZERO);
+        let over = self.spec.window;
+        let what = format!("gave {gave} over {over}: its contract is for {rate} now, not {before}");
+        let event = self.event("rate", what).with("rate_bytes_per_second", rate.get());
+        self.tell(event.with("measured_bytes_per_second", gave.get()));
+    }
+
+    /// It was refused, and so much fits: what to ask for at once in its place.
+    pub fn rate_refused(
+        &self,
+        wish: Rate,
+        measured: Option<Rate>,
+        fits: Option<Rate>,
+        why: &str,
+        next: &str,
+    ) -> Option<Rate> {
+        let now = self.now();
+        let again = self.inner().terms.refused(now, fits);
+        let gave = measured.unwrap_or(Rate::ZERO);
+        let what = format!(
+            "gave {gave} over {}, and a contract for {wish} is refused: {why}",
+            self.spec.window
+        );
+        let event =
+            self.event("rate_refused", what).next(next).with("wish_bytes_per_second", wish.get());
+        self.tell(match fits {
+            Some(fits) => event.with("fits_bytes_per_second", fits.get()),
+            None => event,
+        });
+        again
+    }
+
+    /// What it has does not fit any more: from the file's rate again. Whether that is another.
+    pub fn reset_rate(&self) -> bool {
+        let mut inner = self.inner();
+        let before = inner.terms.now();
+        inner.terms.reset();
+        before != inner.terms.now()
+    }
+}
+
+/// For whoever looks at it.
+impl Camera {
+    /// Ends a loss that has no more bytes, and sees whether the daemon hangs.
+    pub fn look(&self) {
+        let mut inner = self.inner();
+        if let Some((from, last, lost)) = inner.losing
+            && (last.elapsed() >= LOSS_OVER || inner.over)
+        {
+            inner.losing = None;
+            let to = SystemTime::now() - last.elapsed();
+            self.lost(&mut inner, from, to, lost, "its buffer was full");
+        }
+        let hangs = inner.store.0 == Store::Open
+            && inner.buffer.waiting() > 0
+            && inner.taken.elapsed() >= STUCK;
+        if hangs {
+            let why = format!("the daemon has taken nothing for {}", span(inner.taken.elapsed()));
+            inner.store = (Store::No("stuck", why.clone()), SystemTime::now());
+            drop(inner);
+            let next = "look at the daemon: `slackline status`";
+            self.tell(self.event("stuck", format!("stuck: {why}")).next(next));
+        }
+    }
+
+    /// The daemon takes its bytes again.
+    pub fn unstuck(&self) {
+        let mut inner = self.inner();
+        if matches!(inner.store.0, Store::No("stuck", _)) {
+            inner.store = (Store::Open, SystemTime::now());
+            drop(inner);
+            self.tell(self.event("unstuck", "the daemon takes its bytes again"));
+        }
+    }
+
+    fn lost(&self, inner: &mut Inner, from: SystemTime, to: SystemTime, bytes: u64, why: &str) {
+        let loss = Loss { from: utc(from), to: utc(to), bytes, why: why.into() };
+        let what =
+            format!("lost {} between {} and {}: {why}", Bytes::new(bytes), loss.from, loss.to);
+        let event = self.event("lost", what).with("bytes", bytes);
+        self.tell(event.with("from", &*loss.from).with("to", &*loss.to));
+        if inner.losses.len() == LOSSES {
+            inner.losses.pop_front();
+        }
+        inner.losses.push_back(loss);
+    }
+
+    /// Bytes that are here and nowhere else.
+    pub fn unsaved(&self) -> u64 {
+        let inner = self.inner();
+        inner.buffer.held() + inner.buffer.waiting()
+    }
+
+    /// All of it at this instant.
+    pub fn seen(&self) -> Seen {
+        let now = self.now();
+        let mut inner = self.inner();
+        let measured = inner.meter.rate(now);
+        let inner = &*inner;
+        let (state, since, why) = match (&inner.store.0, &inner.down, &inner.feed.0) {
+            (Store::No(state, why), ..) => (*state, inner.store.1, Some(why.clone())),
+            (_, Some((since, why)), _) => ("down", *since, Some(why.clone())),
+            (Store::Open, None, Feed::Up) => ("recording", inner.feed.1.max(inner.store.1), None),
+            _ => ("starting", inner.feed.1, None),
+        };
+        let rate = measured.filter(|rate| !rate.is_zero());
+        let rate = rate.unwrap_or(inner.terms.now());
+        let lasts = inner.opened.then(|| inner.room.lasts(inner.length, self.spec.keep, rate));
+        let (seconds_left, seconds_kept) = match inner.room.is_ring {
+            true => (None, lasts),
+            false => (lasts, None),
+        };
+        Seen {
+            name: self.spec.name.clone(),
+            volume: self.spec.volume.clone(),
+            state: state.into(),
+            since: utc(since),
+            for_seconds: since.elapsed().unwrap_or_default().as_secs(),
+            why,
+            down_since: inner.down.as_ref().map(|(since, _)| utc(*since)),
+            asked_bytes_per_second: self.spec.rate.get(),
+            contract_bytes_per_second: inner
+                .contract
+                .filter(|_| inner.stream.is_some())
+                .map(|contract| contract.rate_bytes_per_second.get()),
+            measured_bytes_per_second: measured.map(Rate::get),
+            stream: inner.stream,
+            durable_bytes: inner.length.get(),
+            size_bytes: inner.room.size.get(),
+            seconds_left,
+            seconds_kept,
+            given_bytes: inner.meter.total(),
+            buffer_bytes: inner.buffer.held() + inner.buffer.waiting(),
+            buffer_max_bytes: inner.buffer.max(),
+            starts: inner.starts,
+            lost_bytes: inner.lost,
+            losses: inner.losses.iter().cloned().collect(),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! `slackline cameras --check`: whether all of them fit, before one is started.
+
+use super::camera::Room;
+use super::file::{File, Spec};
+use crate::contract::planned_run;
+use crate::failure::{Failure, REFUSED};
+use crate::output::{Output, counted};
+use client::control::{Mode, Placement, Plan, PlanRequest, PlanStream};
+use client::{Client, Code};
+use report::Table;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use units::{Bytes, Rate};
+
+/// What was found.
+#[derive(Serialize)]
+struct Found {
+    /// All are admitted, and have room.
+    fits: bool,
+    cameras: Vec<Checked>,
+    /// Room that volumes would take which are to be made, and what the pool has.
+    needed_bytes: u64,
+    free_bytes: u64,
+    /// Memory of all buffers in the supervisor at the most, and of all windows in the daemon.
+    buffer_bytes: u64,
+    window_bytes: u64,
+    plan: Plan,
+}
+
+#[derive(Serialize)]
+struct Checked {
+    name: String,
+    volume: String,
+    /// There is one already, with so much recorded; else it would be made.
+    recorded_bytes: Option<u64>,
+    size_bytes: u64,
+    rate_bytes_per_second: u64,
+    block_bytes: u64,
+    /// None of a ring.
+    seconds_left: Option<u64>,
+    /// Of a ring: how old its oldest byte becomes.
+    seconds_kept: Option<u64>,
+    /// A stream writes it now, and is in the plan already.
+    open: bool,
+    /// The program of its command was found.
+    program: bool,
+}
+
+/// Asks the daemon, and starts nothing.
+pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> {
+    let status = client.status()?;
+    let written = status.streams.iter().filter(|stream| stream.mode != Mode::Read);
+    let written: BTreeSet<&str> = written.map(|stream| &*stream.volume).collect();
+    let (mut cameras, mut streams, mut needed) = (Vec::new(), Vec::new(), Bytes::ZERO);
+    // Where the daemon chooses the block, of a volume that is not there yet: which stream of the
+    // plan, and which camera.
+    let mut unknown = Vec::new();
+    for spec in &file.cameras {
+        let volume = match client.volume(&spec.volume) {
+            Ok(volume) => Some(volume),
+            Err(error) if error.code() == Some(Code::NoSuchVolume) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let chosen = match (&volume, spec.block) {
+            (_, Some(block)) => block,
+            (Some(_), None) => client.block_for(&spec.volume, Mode::Write, spec.rate)?,
+            (None, None) => {
+                unknown.push((streams.len(), cameras.len()));
+                client::Contract::at(spec.rate).terms().block_bytes
+            }
+        };
+        let contract = spec.contract(spec.rate, chosen);
+        let placement = match &volume {
+            Some(volume) => volume.placement.clone(),
+            None => Placement { run_bytes: planned_run(None, chosen), ..Placement::default() },
+        };
+        let open = written.contains(&*spec.volume);
+        if !open {
+            streams.push(PlanStream {
+                name: spec.name.clone(),
+                count: 1,
+                mode: Some(Mode::Write),
+                contract: Some(contract),
+                service: None,
+                placement,
+            });
+        }
+        if volume.is_none() {
+            needed = needed.saturating_add(spec.size);
+        }
+        let recorded = volume.as_ref().map(|volume| volume.length_bytes);
+        let is_ring = volume.as_ref().map_or(spec.ring, |volume| volume.ring.is_some());
+        let size = volume.map_or(spec.size, |volume| volume.size_bytes);
+        let room = Room { size, is_ring };
+        let lasts = room.lasts(recorded.unwrap_or_default(), spec.keep, spec.rate);
+        cameras.push(Checked {
+            name: spec.name.clone(),
+            volume: spec.volume.clone(),
+            recorded_bytes: recorded.map(Bytes::get),
+            size_bytes: size.get(),
+            rate_bytes_per_second: spec.rate.get(),
+            block_bytes: contract.block_bytes.get(),
+            seconds_left: (!is_ring).then_some(lasts),
+            seconds_kept: is_ring.then_some(lasts),
+            open,
+            program: is_there(spec),
+        });
+    }
+    choose_blocks(client, &mut streams, &mut cameras, &unknown)?;
+    let plan = client.plan(&PlanRequest { streams, alternatives: false })?;
+    let free =
+        status.disks.iter().fold(Bytes::ZERO, |sum, disk| sum.saturating_add(disk.free_bytes));
+    let found = Found {
+        fits: plan.fits && needed <= free,
+        cameras,
+        needed_bytes: needed.get(),
+        free_bytes: free.get(),
+        buffer_bytes: file.buffers().get(),
+        window_bytes: plan.window_bytes.get(),
+        plan,
+    };
+    output.result(&found, text)?;
+    verdict(found)
+}
+
+/// The blocks that the daemon will choose for these, in place of those that suit the rate alone.
+fn choose_blocks(
+    client: &Client,
+    streams: &mut [PlanStream],
+    cameras: &mut [Checked],
+    unknown: &[(usize, usize)],
+) -> Result<(), Failure> {
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let plan = client.plan(&PlanRequest { streams: streams.to_vec(), alternatives: true })?;
+    let now = plan.modes.into_iter().find(|mode| mode.now);
+    let chosen = now.map(|mode| mode.block_bytes).unwrap_or_default();
+    for &(stream, camera) in unknown {
+        let block = chosen.get(stream).copied().flatten().map(Bytes::new);
+        if let (Some(block), Some(contract)) = (block, &mut streams[stream].contract) {
+            // A burst that the file names stays.
+            if contract.burst_bytes == contract.block_bytes {
+                contract.burst_bytes = block;
+            }
+            contract.block_bytes = block;
+            streams[stream].placement.run_bytes = planned_run(None, block);
+            cameras[camera].block_bytes = block.get();
+        }
+    }
+    Ok(())
+}
+
+fn verdict(found: Found) -> Result<(), Failure> {
+    if let Some(stop) = found.plan.stops {
+        let failure = Failure::from(stop.problem);
+        let what = format!("camera {}: {}", stop.name, failure.what);
+        let refusal = failure.problem.as_ref().and_then(|problem| problem.refusal.as_ref());
+        let fits = refusal.map(|refusal| refusal.rate_max_bytes_per_second);
+        let next_step = match fits.filter(|fits| !fits.is_zero()) {
+            Some(fits) => format!(
+                "the largest rate that fits in these blocks is {fits}: make `rate` smaller or \
+                 `block` larger in the file, or close a stream"
+            ),
+            None => failure.next_step.clone(),
+        };
+        return Err(Failure { what, next_step, exit_code: REFUSED, ..failure });
+    }
+    let (needed, free) = (Bytes::new(found.needed_bytes), Bytes::new(found.free_bytes));
+    if needed > free {
+        let what =
+            format!("the volumes that have to be made take {needed}, and the pool has {free}");
+        let failure = Failure::new(what, "make `size` smaller, or remove what nobody needs");
+        return Err(Failure { exit_code: REFUSED, ..failure });
+    }
+    match found.cameras.iter().find(|camera| !camera.program) {
+        None => Ok(()),
+        Some(camera) => {
+            let what = format!("camera {}: the program of its command was not found", camera.name);
+            Err(Failure::new(what, "install it (`apt install ffmpeg`), or correct the command"))
+        }
+    }
+}
+
+fn text(found: &Found) -> String {
+    let headings = ["camera", "volume", ">recorded", ">of", ">rate", ">block", ">lasts", "now"];
+    let mut table = Table::new(&headings);
+    for camera in &found.cameras {
+        let now = match (camera.open, camera.recorded_bytes) {
+            (true, _) => "is written",
+            (false, Some(_)) => "goes on",
+            (false, None) => "is made",
+        };
+        table.row(vec![
+            camera.name.clone(),
+            camera.volume.clone(),
+            Bytes::new(camera.recorded_bytes.unwrap_or(0)).to_string(),
+            Bytes::new(camera.size_bytes).to_string(),
+            Rate::per_second(camera.rate_bytes_per_second).to_string(),
+            Bytes::new(camera.block_bytes).to_string(),
+            super::shown::left(camera.seconds_left, camera.seconds_kept),
+            now.into(),
+        ]);
+    }
+    let (needed, free) = (Bytes::new(found.needed_bytes), Bytes::new(found.free_bytes));
+    let (buffers, windows) = (Bytes::new(found.buffer_bytes), Bytes::new(found.window_bytes));
+    let cameras = counted(found.cameras.len() as u64, "camera");
+    let verdict = if found.fits { "all fit" } else { "not all fit" };
+    table.text("")
+        + &format!(
+            "{cameras}: {verdict}; new volumes take {needed} of {free} that are free; memory {buffers} \
+             for buffers here at the most, {windows} for windows in the daemon\n"
+        )
+}
+
+/// Whether the program of its command is where it would be looked for.
+fn is_there(spec: &Spec) -> bool {
+    let program = std::path::Path::new(&spec.command[0]);
+    if program.components().count() > 1 {
+        return program.is_file();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}

@@ -1,0 +1,254 @@
+//! What one camera gave, on its way into its volume.
+//!
+//! Invariants: the volume is written from its durable end on, by nobody else; what was handed over
+//! is held until it is durable; a daemon that goes away is waited for, with the bytes in memory; the
+//! command never waits for any of this.
+
+use super::back_off::{BackOff, chance};
+use super::camera::{Camera, Next, Room};
+use super::limits::{ASK_AGAIN, ASK_AGAIN_LATER, DURABLE_WITHIN, IDLE, LOOK};
+use crate::appending::writer_at;
+use crate::pausing::PAUSE;
+use client::control::{Contract, Mode, VolumeCreate};
+use client::{Client, Code, Error, Writer};
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Keeps `camera`, the one of this number in its file, in its volume until it is over. They ask
+/// for the first time in the order of the file: where not all fit, the first ones do.
+pub fn run(camera: &Camera, client: &Client, number: usize, turn: &AtomicUsize) {
+    while turn.load(Ordering::Acquire) < number {
+        if camera.is_over() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let (mut soon, mut later) = (BackOff::new(ASK_AGAIN), BackOff::new(ASK_AGAIN_LATER));
+    loop {
+        let carried = open(camera, client);
+        turn.fetch_max(number + 1, Ordering::Release);
+        let carried = carried.and_then(|writer| {
+            soon.reset();
+            later.reset();
+            carry(camera, writer)
+        });
+        let why_not = match carried {
+            Ok(()) => return camera.closed(),
+            Err(why_not) => why_not,
+        };
+        camera.refused(why_not.state, &why_not.what, &why_not.next);
+        if camera.is_over() && camera.unsaved() == 0 {
+            return;
+        }
+        let back_off = if why_not.soon { &mut soon } else { &mut later };
+        let until = Instant::now() + back_off.wait(chance());
+        while Instant::now() < until && !camera.is_over() {
+            std::thread::sleep(LOOK.min(until.saturating_duration_since(Instant::now())));
+        }
+        if camera.is_over() {
+            std::thread::sleep(LOOK); // and once more, until the supervisor's patience ends
+        }
+    }
+}
+
+/// Why the daemon does not take its bytes.
+struct WhyNot {
+    state: &'static str,
+    what: String,
+    next: String,
+    /// Nobody has to do anything: it is tried again soon.
+    soon: bool,
+}
+
+impl From<Error> for WhyNot {
+    fn from(error: Error) -> Self {
+        let (state, soon) = match (&error, error.code()) {
+            (Error::NoDaemon { .. } | Error::Broken(_), _) => ("no daemon", true),
+            (_, Some(Code::ShuttingDown | Code::NoSuchStream | Code::Silent)) => {
+                ("no daemon", true)
+            }
+            (_, Some(Code::Refused)) => ("refused", error.may_be_tried_again()),
+            (_, Some(Code::NoMemory | Code::Quota)) => ("refused", false),
+            (_, Some(Code::Busy | Code::VolumeBusy)) => ("busy", true),
+            (_, Some(Code::VolumeFull | Code::PoolFull)) => ("full", false),
+            _ => ("failed", false),
+        };
+        let fits = error.refusal().map(|refusal| refusal.rate_max_bytes_per_second);
+        let next = match fits {
+            _ if state == "no daemon" => "its bytes wait in memory; start the daemon: `systemctl \
+                                          start slackline`, or `slackline serve DEVICE...`"
+                .into(),
+            Some(fits) if !fits.is_zero() => format!(
+                "the largest rate that fits in these blocks is {fits}: make `rate` smaller or \
+                 `block` larger in the file, or close a stream"
+            ),
+            _ => error.next_step(),
+        };
+        Self { state, what: error.to_string(), next, soon }
+    }
+}
+
+fn full(camera: &Camera) -> WhyNot {
+    let volume = &camera.spec.volume;
+    WhyNot {
+        state: "full",
+        what: format!("volume {volume} has no more room, and what comes now is lost"),
+        next: format!(
+            "give it more: `slackline volume resize {volume} SIZE`; or name another volume for this \
+             camera in the file, and start this again"
+        ),
+        soon: false,
+    }
+}
+
+fn no_ring(camera: &Camera) -> WhyNot {
+    let volume = &camera.spec.volume;
+    WhyNot {
+        state: "failed",
+        what: format!("volume {volume} is no ring, and the file wants one"),
+        next: format!(
+            "name another volume for this camera in the file, or remove `ring` and `keep` there; or, \
+             where nobody needs what it has, `slackline volume delete {volume}`"
+        ),
+        soon: false,
+    }
+}
+
+/// Opens its volume for writing, behind what it has; makes it where there is none.
+fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
+    let spec = &camera.spec;
+    match client.volume(&spec.volume) {
+        Err(error) if error.code() == Some(Code::NoSuchVolume) => {
+            let (ring, keep_ns) = (spec.ring, spec.keep);
+            let new = VolumeCreate::new(&spec.volume, spec.size);
+            client.volume_create(&VolumeCreate { ring, keep_ns, ..new })?;
+        }
+        other => {
+            let there = other?.ring;
+            if spec.ring && there.is_none() {
+                return Err(no_ring(camera));
+            }
+            if spec.keep.is_some() && there.and_then(|ring| ring.keep_ns) != spec.keep {
+                client.volume_keep(&spec.volume, spec.keep)?;
+            }
+        }
+    }
+    // A writer of this program's that the daemon has not yet closed may still make it longer.
+    let writes = |mode| mode != Mode::Read;
+    let other =
+        client.streams()?.into_iter().find(|one| one.volume == spec.volume && writes(one.mode));
+    if let Some(other) = other {
+        return Err(WhyNot {
+            state: "busy",
+            what: format!(
+                "stream {} of user {} writes volume {}",
+                other.id, other.user, spec.volume
+            ),
+            next: format!("wait for its end, or close it: `slackline stream close {}`", other.id),
+            soon: true,
+        });
+    }
+    let volume = client.volume(&spec.volume)?;
+    let (length, size) = (volume.length_bytes, volume.size_bytes);
+    if length >= size && volume.ring.is_none() {
+        return Err(full(camera));
+    }
+    let rate = camera.rate();
+    let chosen = match spec.block {
+        Some(block) => block,
+        None => client.block_for(&spec.volume, Mode::Write, rate)?,
+    };
+    let contract = spec.contract(rate, chosen);
+    let opened = writer_at(client, &spec.volume, contract, length);
+    let writer = match opened {
+        // With what it asked for lately it does not fit any more: with the file's it may.
+        Err(error) if error.code() == Some(Code::Refused) && camera.reset_rate() => {
+            return Err(WhyNot { soon: true, ..error.into() });
+        }
+        opened => opened?,
+    };
+    let room = Room { size, is_ring: volume.ring.is_some() };
+    camera.opened(writer.stream(), contract, length, room);
+    Ok(writer)
+}
+
+/// Hands over what comes, until nothing more will: then everything is on the medium.
+fn carry(camera: &Camera, mut writer: Writer) -> Result<(), WhyNot> {
+    // Since when nothing came, and since when nothing became durable though something is due.
+    let (mut idle, mut due, mut durable) = (Instant::now(), Instant::now(), writer.durable());
+    // When the daemon last had to hear of it: what is less than a block makes no call.
+    let mut rung = Instant::now();
+    loop {
+        match camera.next(LOOK) {
+            Next::Piece(piece) => {
+                let written = writer.write_all(&piece).map_err(Error::from);
+                if let Err(error) = written {
+                    return Err(ended(camera, writer, error));
+                }
+                idle = Instant::now();
+                if rung.elapsed() >= IDLE {
+                    rung = idle;
+                    writer.flush().map_err(Error::from)?;
+                }
+                camera.unstuck();
+            }
+            // Also hears where there is no daemon any more.
+            Next::Nothing if idle.elapsed() >= IDLE => {
+                idle = Instant::now();
+                writer.pause(PAUSE)?;
+            }
+            Next::Nothing => {}
+            Next::Over => {
+                let durable = writer.close()?;
+                camera.durable(durable);
+                return Ok(());
+            }
+        }
+        let now = writer.durable();
+        if !camera.durable(now) || now > durable {
+            (due, durable) = (Instant::now(), now);
+        } else if due.elapsed() >= DURABLE_WITHIN {
+            // It fills its blocks slowly.
+            let synced = writer.sync();
+            match synced {
+                Ok(now) => (due, durable) = (Instant::now(), now),
+                Err(error) => return Err(ended(camera, writer, error)),
+            }
+            camera.durable(durable);
+        }
+        renegotiate(camera, &mut writer)?;
+    }
+}
+
+/// What went through is durable, and the stream is closed, where there still is a daemon.
+fn ended(camera: &Camera, writer: Writer, error: Error) -> WhyNot {
+    if error.code() != Some(Code::VolumeFull) {
+        return error.into();
+    }
+    if let Ok(durable) = writer.close() {
+        camera.durable(durable);
+    }
+    full(camera)
+}
+
+/// Asks for another rate, where the camera has another than its contract.
+fn renegotiate(camera: &Camera, writer: &mut Writer) -> Result<(), WhyNot> {
+    let Some((wish, measured)) = camera.wish() else { return Ok(()) };
+    let mut next = Some(wish);
+    while let Some(rate) = next.take() {
+        let contract = Contract { rate_bytes_per_second: rate, ..writer.contract() };
+        match writer.set_contract(contract) {
+            Ok(()) => camera.granted(rate, measured),
+            Err(error) if error.problem().is_none() => return Err(error.into()),
+            Err(error) => {
+                let fits = error.refusal().map(|refusal| refusal.rate_max_bytes_per_second);
+                let (why, what_next) = (error.to_string(), error.next_step());
+                let again = camera.rate_refused(rate, measured, fits, &why, &what_next);
+                // Once: what fitted a moment ago is either granted or gone.
+                next = again.filter(|_| rate == wish);
+            }
+        }
+    }
+    Ok(())
+}

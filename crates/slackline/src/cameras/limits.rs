@@ -1,0 +1,49 @@
+//! The bounds of `slackline cameras`, in one place.
+
+use std::time::Duration;
+use units::Bytes;
+
+/// Cameras in one file: each has two threads and a child.
+pub const CAMERAS_MAX: usize = 256;
+/// Bytes in one piece of a buffer: 348 packets of MPEG-TS, and what a pipe holds.
+pub const PIECE: usize = 348 * 188;
+/// The least buffer of a camera: some pieces.
+pub const BUFFER_MIN: Bytes = Bytes::MIB;
+/// The largest.
+pub const BUFFER_MAX: Bytes = Bytes::GIB;
+/// Buffers of all cameras together.
+pub const BUFFERS_MAX: Bytes = Bytes::new(16 << 30);
+/// A camera's buffer holds so many seconds of its rate unless its file says otherwise: the
+/// daemon's start takes less.
+pub const BUFFER_LASTS: units::Duration = units::Duration::from_secs(20);
+/// Bytes of a packet at the most.
+pub const PACKET_MAX: Bytes = Bytes::new(4_096);
+/// Lines of a command's standard error that are kept.
+pub const LINES: usize = 5;
+/// Bytes of each.
+pub const LINE_MAX: usize = 300;
+/// Losses of a camera that the status names.
+pub const LOSSES: usize = 8;
+/// A loss is over, and told, when nothing was lost for so long.
+pub const LOSS_OVER: Duration = Duration::from_secs(5);
+/// A command that was asked to end has so long before it is killed.
+pub const CHILD_WITHIN: Duration = Duration::from_secs(3);
+/// All of it ends within this after SIGTERM, or says what did not.
+pub const STOP_WITHIN: Duration = Duration::from_secs(10);
+/// How often threads look whether they shall end.
+pub const LOOK: Duration = Duration::from_millis(100);
+/// The daemon has so long for an answer: it is on this machine.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(20);
+/// Whoever has no bytes for so long tells the daemon that it pauses, and hears whether the daemon
+/// is still there.
+pub const IDLE: Duration = Duration::from_millis(500);
+/// What was handed over is on the medium after so long, though it fills no block.
+pub const DURABLE_WITHIN: Duration = Duration::from_secs(10);
+/// A daemon that takes nothing for so long, while there is something, hangs.
+pub const STUCK: Duration = Duration::from_secs(10);
+/// How often an answer of the daemon's is asked for again while it says no: at first, and at most.
+pub const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+/// The same where it said why not and only a person changes that.
+pub const ASK_AGAIN_LATER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// Connections to the status socket are served one after the other, each within this.
+pub const STATUS_WITHIN: Duration = Duration::from_secs(1);

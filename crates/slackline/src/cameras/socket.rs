@@ -1,0 +1,93 @@
+//! The socket at which a supervisor tells how its cameras are: whoever connects is told, as JSON,
+//! and the connection is closed.
+//!
+//! Invariants: one supervisor for one file; what a dead one left behind is no obstacle; whoever does
+//! not take the answer keeps nobody waiting.
+
+use super::limits::STATUS_WITHIN;
+use super::shown::Snapshot;
+use crate::failure::Failure;
+use std::fs::{DirBuilder, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Longest answer that is read.
+const ANSWER_MAX: u64 = 16 << 20;
+
+/// Where the socket of this file may be, the first place first.
+pub fn places(file: &Path, stated: Option<&Path>) -> Vec<PathBuf> {
+    if let Some(stated) = stated {
+        return vec![stated.to_owned()];
+    }
+    let stem = file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy();
+    let name = format!("{stem}.cameras.sock");
+    let system = Path::new("/run/slackline-cameras").join(&name);
+    // What the service manager made for this one (systemd); its unit names the directory above.
+    if let Some(own) = std::env::var_os("RUNTIME_DIRECTORY") {
+        return vec![PathBuf::from(own).join(name)];
+    }
+    let uid = std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|_| uid != 0) {
+        Some(runtime) => vec![PathBuf::from(runtime).join("slackline").join(name), system],
+        // Not in a directory where everybody may make one of this name.
+        None => vec![system],
+    }
+}
+
+/// Listens at `path`.
+pub fn listen(path: &Path) -> Result<UnixListener, Failure> {
+    let failed = |error: &io::Error| {
+        let next = "name another place with `status = \"PATH\"` at the head of the file";
+        Failure::new(format!("status socket {}: {error}", path.display()), next)
+    };
+    if UnixStream::connect(path).is_ok() {
+        let what = format!("another supervisor of this file answers at {}", path.display());
+        return Err(Failure::new(what, "end that one first; `--status` tells how its cameras are"));
+    }
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        let made = DirBuilder::new().recursive(true).mode(0o750).create(directory);
+        made.map_err(|error| failed(&error))?;
+    }
+    // Nobody answers there: a supervisor that was killed has left it.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&error)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path).map_err(|error| failed(&error))?;
+    // What a camera's command says is for its owner and group.
+    std::fs::set_permissions(path, Permissions::from_mode(0o660))
+        .map_err(|error| failed(&error))?;
+    Ok(listener)
+}
+
+/// Tells one that has connected.
+pub fn tell(mut to: UnixStream, snapshot: &Snapshot) {
+    let text = serde_json::to_vec(snapshot).expect("a snapshot is JSON");
+    // Whoever goes away early has had enough.
+    let _ = to.set_write_timeout(Some(STATUS_WITHIN)).and_then(|()| to.write_all(&text));
+}
+
+/// Asks the supervisor of this file.
+pub fn ask(file: &Path, stated: Option<&Path>) -> Result<Snapshot, Failure> {
+    let places = places(file, stated);
+    let mut cause = io::Error::from(io::ErrorKind::NotFound);
+    for place in &places {
+        match UnixStream::connect(place) {
+            Ok(from) => {
+                let mut text = Vec::new();
+                let within = from.set_read_timeout(Some(10 * STATUS_WITHIN));
+                let read = within.and_then(|()| from.take(ANSWER_MAX).read_to_end(&mut text));
+                return read.and_then(|_| Ok(serde_json::from_slice(&text)?)).map_err(|error| {
+                    let what = format!("the supervisor at {}: {error}", place.display());
+                    Failure::new(what, "look whether its process is there")
+                });
+            }
+            Err(error) => cause = error,
+        }
+    }
+    let at: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+    let what = format!("no supervisor answers at {}: {cause}", at.join(" or "));
+    Err(Failure::new(what, format!("start it: `slackline cameras {}`", file.display())))
+}

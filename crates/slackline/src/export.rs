@@ -1,0 +1,163 @@
+//! `slackline export`: a part of a recording into a file, by the time when it was recorded.
+
+use crate::contract::ContractArgs;
+use crate::failure::Failure;
+use crate::moment::{Between, held_from};
+use crate::output::json;
+use crate::pausing::Sink;
+use crate::progress::Progress;
+use crate::{Common, output, play};
+use client::control::{Mode, Volume};
+use client::{BestEffort, Client};
+use serde::Serialize;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use units::{Bytes, Duration, Rate};
+
+/// Copy a part of a recording into a file
+///
+/// What was recorded between two times, or all of it. It is read in what contracts leave; with
+/// --rate under a contract, at that rate. A time before the recording or in a pause of it is said,
+/// and the copy begins where the recording goes on. The bytes are those that were recorded: they
+/// begin wherever that was in a frame, as players of streams take them.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The volume
+    volume: String,
+    /// Where the bytes go; - is standard output
+    file: PathBuf,
+    #[command(flatten)]
+    between: Between,
+    /// Read under a contract of this rate, for example 10MB/s [default: best effort]
+    #[arg(long, short, value_name = "RATE")]
+    rate: Option<Rate>,
+}
+
+/// What is read at a time without a contract.
+const PIECE: Bytes = Bytes::MIB;
+
+/// What was copied.
+#[derive(Serialize)]
+struct Exported {
+    volume: String,
+    start_bytes: u64,
+    bytes: u64,
+    gap_bytes: u64,
+    elapsed_ns: u64,
+}
+
+/// Runs it.
+pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
+    let client = common.client()?;
+    let volume = client.volume(&args.volume)?;
+    let (start, end) = match args.between.is_given() {
+        true => args.between.places(&client, &volume)?,
+        false => (held_from(&volume), volume.length_bytes),
+    };
+    let began = Instant::now();
+    let path = (args.file != Path::new("-")).then_some(args.file.as_path());
+    let (bytes, gap_bytes) = match args.rate {
+        Some(rate) => under_contract(&client, &volume, (start, end), rate, path)?,
+        None => {
+            let from = client.best_effort(&args.volume)?;
+            let mut out = open(path)?;
+            let progress = Progress::new(Some(end - start));
+            let copied = copy(from, (start, end), &mut out, &progress);
+            progress.finish();
+            (copied.map_err(|failed| failed.told(path))?, Bytes::ZERO)
+        }
+    };
+    let elapsed = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let (start_bytes, bytes, gap_bytes) = (start.get(), bytes.get(), gap_bytes.get());
+    let told = Exported { volume: volume.name, start_bytes, bytes, gap_bytes, elapsed_ns: elapsed };
+    let text = if common.json { json(&told) } else { told.line() };
+    match path {
+        Some(_) => output::print(text.as_bytes())?,
+        None => eprint!("{text}"), // standard output has the bytes
+    }
+    if gap_bytes == 0 {
+        return Ok(());
+    }
+    let what = format!("{} could not be read and came as zeros", Bytes::new(gap_bytes));
+    Err(Failure::new(what, "`slackline pool status` counts the errors of each disk"))
+}
+
+impl Exported {
+    fn line(&self) -> String {
+        let (bytes, start) = (Bytes::new(self.bytes), Bytes::new(self.start_bytes));
+        let took = Duration::from_nanos(self.elapsed_ns);
+        format!("exported {bytes} of {} from offset {start} in {took}\n", self.volume)
+    }
+}
+
+/// Only when nothing was refused: what is refused must not empty a file.
+fn open(path: Option<&Path>) -> Result<Sink, Failure> {
+    match path {
+        Some(path) => {
+            let file = File::create(path).map_err(|error| Failure::file(path, &error))?;
+            Ok(Sink::File(file))
+        }
+        None => Sink::standard().map_err(|error| play::unwritten(None, &error)),
+    }
+}
+
+fn under_contract(
+    client: &Client,
+    volume: &Volume,
+    (start, end): (Bytes, Bytes),
+    rate: Rate,
+    path: Option<&Path>,
+) -> Result<(Bytes, Bytes), Failure> {
+    let contract = ContractArgs { rate, block: None, burst: None, miss: None };
+    let contract = contract.on(client, &volume.name, Mode::Read)?;
+    let (mut reader, _) = client.reader_early(&volume.name, contract, start)?;
+    let mut out = open(path)?;
+    let progress = Progress::new(Some(end - start));
+    let part = play::Part { path, length: Some(end - start), is_ring: volume.ring.is_some() };
+    let copied = play::copy(&part, &mut reader, &mut out, &progress);
+    progress.finish();
+    let bytes = copied?;
+    let gaps = client.stream(reader.stream())?.gap_bytes;
+    reader.close()?;
+    Ok((bytes, gaps))
+}
+
+/// Why a copy ended.
+enum Failed {
+    Read(client::Error),
+    Write(io::Error),
+}
+
+impl Failed {
+    fn told(self, path: Option<&Path>) -> Failure {
+        match self {
+            Self::Read(error) => error.into(),
+            Self::Write(error) => play::unwritten(path, &error),
+        }
+    }
+}
+
+/// Copies it; ends also where nobody takes it any more.
+fn copy(
+    mut from: BestEffort,
+    (start, end): (Bytes, Bytes),
+    out: &mut Sink,
+    progress: &Progress,
+) -> Result<Bytes, Failed> {
+    let stops = crate::pausing::Stops::new();
+    let mut at = start;
+    while at < end {
+        let len = PIECE.min(end - at);
+        let mut piece = vec![0; len.round_up(Bytes::kib(4)).as_usize()];
+        from.read_at(at, &mut piece).map_err(Failed::Read)?;
+        match out.put(&piece[..len.as_usize()], &stops, || ()) {
+            Ok(()) => at += len,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
+            Err(error) => return Err(Failed::Write(error)),
+        }
+        progress.at(at - start);
+    }
+    Ok(at - start)
+}

@@ -1,0 +1,56 @@
+//! What arrives is noted, and records say when it was recorded.
+
+use crate::api::VolumeId;
+use crate::change::Change;
+use crate::format;
+use crate::recorded::{Point, blocks};
+use crate::recording::{CORNERS, MORE_CORNERS, OTHERS};
+use crate::store::Store;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use units::Bytes;
+
+impl Store {
+    /// These bytes of a volume have arrived, to be written. Where that is not behind all that was
+    /// recorded of it before, it is nothing new; and neither it is where nobody has said what time
+    /// it is. With the commit that covers them it is known when they were recorded.
+    pub fn note_arrived(&mut self, id: VolumeId, from: Bytes, to: Bytes) {
+        let (Some(volume), Some(clock)) = (self.volume(id), self.clock) else { return };
+        let recorded = volume.recorded.points.last().map_or(0, |point| point.block);
+        let (least, end) = (blocks(volume.length()).max(recorded), blocks(volume.limit()));
+        let at = Point::new(Bytes::ZERO, clock).at;
+        let place = blocks(from).max(least)..blocks(to).min(end);
+        self.recording.0.entry(id).or_default().arrived(place, at);
+    }
+
+    /// What a record is to say of when volumes were recorded, that of what it makes durable: the
+    /// volumes whose lengths rose, and some others of which something was left. It is applied.
+    pub(crate) fn times_of_recordings(&mut self, lengths: &BTreeSet<VolumeId>) -> Vec<Change> {
+        let mut recording = core::mem::take(&mut self.recording);
+        let (mut changes, mut more, mut may_drop, mut others) =
+            (Vec::new(), MORE_CORNERS, true, OTHERS);
+        for (&id, noted) in recording.0.iter_mut().filter(|(_, noted)| noted.waits()) {
+            let rose = lengths.contains(&id);
+            if !rose && others == 0 {
+                continue;
+            }
+            let Some(volume) = self.volume(id) else { continue };
+            let room = self.room_for(format::recorded::LEN as u64) / format::point::LEN as u64;
+            let room = usize::try_from(room).unwrap_or(usize::MAX);
+            let said = noted.on_with(volume, CORNERS + more, room, may_drop);
+            let Some(said) = said else { continue };
+            others -= usize::from(!rose);
+            more -= said.points.len().saturating_sub(CORNERS);
+            may_drop &= said.dropped.is_empty();
+            let before = volume.recorded.size();
+            let change = Change::Recorded { volume: id, more: said };
+            self.state.apply(&change).expect("what was made from it applies");
+            let after = self.state.volumes[&id].recorded.size();
+            self.described = self.described + after - before;
+            self.count_room();
+            changes.push(change);
+        }
+        self.recording = recording;
+        changes
+    }
+}

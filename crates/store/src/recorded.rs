@@ -1,0 +1,394 @@
+//! When the bytes of a volume were recorded: a line of time over the offset, by its corners.
+//!
+//! A corner is a number of blocks and a wall-clock time. Between two corners the recording went on
+//! at a steady rate. Two corners at the same place are a break: a pause, or a step of the clock.
+//! How corners are chosen is in `recording.rs`; here is what they say, and how a cut changes them.
+//!
+//! Invariants: the places of corners never fall; there are at most [`POINTS_MAX`]. Times may fall:
+//! clocks are set back. Nothing here divides by what was read without looking at it.
+
+use crate::format;
+use crate::sizes::BLOCK;
+use alloc::vec::Vec;
+use units::Bytes;
+
+/// The most corners that any volume has: 48 KiB of a checkpoint.
+pub(crate) const POINTS_MAX: usize = 4096;
+/// What fits into a corner: the times of 8,900 years, and places far beyond any disk.
+const NUMBER_MAX: u64 = (1 << 48) - 1;
+/// How often the tolerance can have doubled: to longer than the times of any corner.
+pub(crate) const DOUBLINGS_MAX: u8 = 40;
+/// By how much a line may be off, in milliseconds, as long as nothing was thinned.
+pub(crate) const TOLERANCE: u64 = 500;
+const NANOS: i64 = 1_000_000;
+
+/// A corner: the recording had come so far at this time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Point {
+    /// Blocks from the start of the volume.
+    pub(crate) block: u64,
+    /// Milliseconds since 1970.
+    pub(crate) at: u64,
+}
+
+/// When a volume's bytes were recorded, as far as it was noted.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Recorded {
+    /// How often the tolerance has doubled since the volume was made.
+    pub(crate) doublings: u8,
+    pub(crate) points: Vec<Point>,
+}
+
+/// Where in a recording a time is. Times are nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// At no place: nothing is known of when the volume was recorded.
+    Unknown,
+    /// Before its first byte, which was recorded at `begins`.
+    Before {
+        /// Where the recording begins.
+        offset: Bytes,
+        /// When it begins.
+        begins: i64,
+    },
+    /// What was recorded at this time begins here; the latest such place, where a clock was set
+    /// back and there are several.
+    At {
+        /// The place.
+        offset: Bytes,
+    },
+    /// Nothing was recorded at this time.
+    Pause {
+        /// Where it goes on.
+        offset: Bytes,
+        /// The last time before at which something was recorded.
+        ended: i64,
+        /// The first time after.
+        resumes: i64,
+    },
+    /// After its last byte, which was recorded at `ended`.
+    After {
+        /// Where the recording ends.
+        offset: Bytes,
+        /// When it ended.
+        ended: i64,
+    },
+}
+
+impl Point {
+    /// What a place and a time in nanoseconds since 1970 are as a corner; all that was before 1970
+    /// was at its beginning.
+    pub(crate) fn new(offset: Bytes, nanos: i64) -> Self {
+        let at = u64::try_from(nanos / NANOS).unwrap_or(0).min(NUMBER_MAX);
+        Self { block: blocks(offset), at }
+    }
+}
+
+/// How many blocks so many bytes reach into.
+pub(crate) fn blocks(offset: Bytes) -> u64 {
+    offset.div_ceil(BLOCK).min(NUMBER_MAX)
+}
+
+fn offset(block: u64) -> Bytes {
+    BLOCK * block
+}
+
+fn nanos(at: u64) -> i64 {
+    i64::try_from(at).unwrap_or(i64::MAX).saturating_mul(NANOS)
+}
+
+/// What is `part` of `whole` from `from` on to `to`.
+fn between(from: u64, to: u64, part: u64, whole: u64) -> u64 {
+    let (from, to) = (i128::from(from), i128::from(to));
+    let way = (to - from) * i128::from(part) / i128::from(whole.max(1));
+    u64::try_from(from + way).unwrap_or(0)
+}
+
+/// When a line reaches a block that lies on it.
+pub(crate) fn time_on(a: Point, b: Point, block: u64) -> u64 {
+    between(a.at, b.at, block.saturating_sub(a.block), b.block.saturating_sub(a.block))
+}
+
+impl Recorded {
+    /// True where nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.lines().next().is_none()
+    }
+    /// How many corners there are: of each, some bytes of metadata.
+    pub fn len(&self) -> usize {
+        self.points.len()
+    }
+    /// By how much what is told may be off, in nanoseconds: half a second, and where corners were
+    /// dropped twice the tolerance that there is now.
+    pub fn within(&self) -> i64 {
+        nanos(TOLERANCE << self.doublings << u8::from(self.doublings > 0))
+    }
+    /// The stretches that were recorded at a steady rate, in their order.
+    fn lines(&self) -> impl DoubleEndedIterator<Item = (Point, Point)> {
+        let pairs = self.points.windows(2).map(|pair| (pair[0], pair[1]));
+        pairs.filter(|(a, b)| a.block < b.block)
+    }
+    /// When the byte at `start` was recorded, or the first one behind it of which that is known.
+    pub fn begins(&self, start: Bytes) -> Option<i64> {
+        let (a, b) = self.lines().find(|(_, b)| offset(b.block) > start)?;
+        Some(nanos(time_on(a, b, (start / BLOCK).max(a.block))))
+    }
+    /// Up to where all was recorded before a time, in nanoseconds since 1970, as far as that is
+    /// known: where a clock was set back, what lies behind something younger does not count.
+    pub fn recorded_before(&self, time: i64) -> Bytes {
+        let at = Point::new(Bytes::ZERO, time).at;
+        let first = self.lines().find(|(a, b)| a.at.max(b.at) >= at);
+        let block = match first {
+            Some((a, b)) if a.at < at => between(a.block, b.block, at - a.at, b.at.abs_diff(a.at)),
+            Some((a, _)) => a.block,
+            None => self.lines().next_back().map_or(0, |(_, b)| b.block),
+        };
+        offset(block)
+    }
+    /// When the last byte was recorded.
+    pub fn ends(&self) -> Option<i64> {
+        self.lines().next_back().map(|(_, b)| nanos(b.at))
+    }
+    /// When the byte at this place was recorded.
+    pub fn time_at(&self, place: Bytes) -> Option<i64> {
+        let block = place / BLOCK;
+        let (a, b) = self.lines().find(|(a, b)| (a.block..b.block).contains(&block))?;
+        Some(nanos(time_on(a, b, block)))
+    }
+    /// What was recorded at a time, in nanoseconds since 1970, of what is held from `start` on.
+    pub fn find(&self, time: i64, start: Bytes) -> Moment {
+        let (at, first) = (Point::new(Bytes::ZERO, time).at, start / BLOCK);
+        let held = || self.lines().rev().filter(|(_, b)| b.block > first);
+        // The line's part that is held.
+        let held = || {
+            held().map(|(a, b)| match a.block < first {
+                true => (Point { block: first, at: time_on(a, b, first) }, b),
+                false => (a, b),
+            })
+        };
+        let on_it = |(a, b): &(Point, Point)| (a.at.min(b.at)..=a.at.max(b.at)).contains(&at);
+        if let Some((a, b)) = held().find(on_it) {
+            let (part, whole) = (at.abs_diff(a.at), b.at.abs_diff(a.at));
+            // What came last on it is the block before its end.
+            let block = between(a.block, b.block, part, whole).min(b.block - 1);
+            return Moment::At { offset: offset(block) };
+        }
+        let ends = || held().flat_map(|(a, b)| [b, a]);
+        let next = ends().filter(|end| end.at > at).min_by_key(|end| end.at);
+        let last = ends().filter(|end| end.at < at).max_by_key(|end| end.at);
+        match (last, next) {
+            (None, None) => Moment::Unknown,
+            (None, Some(next)) => {
+                Moment::Before { offset: offset(next.block), begins: nanos(next.at) }
+            }
+            (Some(last), None) => {
+                Moment::After { offset: offset(last.block), ended: nanos(last.at) }
+            }
+            (Some(last), Some(next)) => Moment::Pause {
+                offset: offset(next.block),
+                ended: nanos(last.at),
+                resumes: nanos(next.at),
+            },
+        }
+    }
+    /// What lies at `size` and behind it goes. Where a line is cut, its end is put where it is
+    /// cut: at the time of the line there, rounded towards that of its beginning.
+    pub(crate) fn cut(&mut self, size: Bytes) {
+        let size = blocks(size);
+        let keeps = self.points.partition_point(|point| point.block < size);
+        if let (Some(last), Some(&next)) = (keeps.checked_sub(1), self.points.get(keeps)) {
+            let at = time_on(self.points[last], next, size);
+            self.points[keeps] = Point { block: size, at };
+            self.points.truncate(keeps + 1);
+        } else {
+            self.points.truncate(keeps);
+        }
+        if self.points.is_empty() {
+            self.doublings = 0;
+        }
+    }
+    /// What lies before `start` is given up: of the corners there only the last one stays, where
+    /// the line begins that reaches `start`. The last line stays whole: its end still moves on.
+    pub(crate) fn drop_before(&mut self, start: Bytes) {
+        let behind = self.points.partition_point(|point| offset(point.block) <= start);
+        let begins = behind.min(self.points.len().saturating_sub(1));
+        self.points.drain(..begins.saturating_sub(1));
+    }
+    /// Applies what a record says, and believes none of it.
+    pub(crate) fn apply(&mut self, more: &More) -> Result<(), &'static str> {
+        let dropped =
+            |i: usize| more.dropped.get(i / 8).is_some_and(|bits| bits >> (i % 8) & 1 == 1);
+        if more.dropped.len() * 8 > self.points.len().next_multiple_of(8) {
+            return Err("it drops a corner of a recording that is not there");
+        }
+        let mut index = 0..;
+        self.points.retain(|_| !index.next().is_some_and(dropped));
+        if usize::from(more.kept) > self.points.len() {
+            return Err("it keeps a corner of a recording that is not there");
+        }
+        self.points.truncate(more.kept.into());
+        self.points.extend_from_slice(&more.points);
+        let changed = &self.points[usize::from(more.kept).saturating_sub(1)..];
+        if !changed.is_sorted_by_key(|point| point.block) {
+            return Err("the corners of a recording are out of order");
+        }
+        if self.points.len() > POINTS_MAX || more.doublings > DOUBLINGS_MAX {
+            return Err("a recording has more corners, or less exact ones, than one can have");
+        }
+        self.doublings = more.doublings;
+        Ok(())
+    }
+    /// What a record says that makes this from nothing.
+    pub(crate) fn all(&self) -> More {
+        let (dropped, points) = (Vec::new(), self.points.clone());
+        More { doublings: self.doublings, dropped, kept: 0, points }
+    }
+    /// Bytes that this takes in a checkpoint; nothing where there is none.
+    pub(crate) fn size(&self) -> u64 {
+        match self.points.len() {
+            0 => 0,
+            points => (format::recorded::LEN + points * format::point::LEN) as u64,
+        }
+    }
+}
+
+/// What a record says of when a volume was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct More {
+    /// How often the tolerance has doubled until now.
+    pub(crate) doublings: u8,
+    /// A bit for each corner there was, the lowest of the first byte for the first: set where it
+    /// is dropped. Corners behind the last byte stay.
+    pub(crate) dropped: Vec<u8>,
+    /// Of those that are left, how many stay.
+    pub(crate) kept: u16,
+    /// What follows them.
+    pub(crate) points: Vec<Point>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn recorded(points: &[(u64, u64)]) -> Recorded {
+        let points = points.iter().map(|&(block, at)| Point { block, at }).collect();
+        Recorded { doublings: 0, points }
+    }
+    fn ms(at: u64) -> i64 {
+        nanos(at)
+    }
+
+    /// Ten blocks in ten seconds, a pause of a minute, ten more; then the clock is set back by
+    /// an hour.
+    fn a_day() -> Recorded {
+        let hour = 3_600_000;
+        recorded(&[
+            (0, hour * 10),
+            (10, hour * 10 + 10_000),
+            (10, hour * 10 + 70_000),
+            (20, hour * 10 + 80_000),
+            (20, hour * 9 + 80_000),
+            (30, hour * 9 + 90_000),
+        ])
+    }
+
+    #[test]
+    fn a_time_is_found_where_it_was_recorded() {
+        let (day, hour) = (a_day(), 3_600_000);
+        let find = |at| day.find(ms(at), Bytes::ZERO);
+        assert_eq!(find(hour * 10 + 5_000), Moment::At { offset: BLOCK * 5 });
+        assert_eq!(find(hour * 10 + 79_999), Moment::At { offset: BLOCK * 19 });
+        assert_eq!(find(hour * 9 + 85_000), Moment::At { offset: BLOCK * 25 });
+        let pause = Moment::Pause {
+            offset: BLOCK * 10,
+            ended: ms(hour * 10 + 10_000),
+            resumes: ms(hour * 10 + 70_000),
+        };
+        assert_eq!(find(hour * 10 + 30_000), pause);
+        let before = Moment::Before { offset: BLOCK * 20, begins: ms(hour * 9 + 80_000) };
+        assert_eq!(find(0), before);
+        let after = Moment::After { offset: BLOCK * 20, ended: ms(hour * 10 + 80_000) };
+        assert_eq!(find(hour * 11), after);
+        assert_eq!(day.time_at(BLOCK * 10), Some(ms(hour * 10 + 70_000)));
+        assert_eq!(day.time_at(BLOCK * 25 + Bytes::new(7)), Some(ms(hour * 9 + 85_000)));
+        assert_eq!(day.time_at(BLOCK * 30), None);
+        assert_eq!(Recorded::default().find(5, Bytes::ZERO), Moment::Unknown);
+        assert_eq!(
+            (day.begins(Bytes::ZERO), day.ends()),
+            (Some(ms(hour * 10)), Some(ms(hour * 9 + 90_000)))
+        );
+    }
+
+    /// Of two places that were recorded at the same time, by the clock, the latest counts.
+    #[test]
+    fn a_clock_that_was_set_back_leads_to_the_latest_place() {
+        let twice = recorded(&[(0, 10_000), (10, 20_000), (10, 10_000), (20, 20_000)]);
+        assert_eq!(twice.find(ms(15_000), Bytes::ZERO), Moment::At { offset: BLOCK * 15 });
+    }
+
+    #[test]
+    fn what_was_recorded_before_a_time_ends_where_something_younger_is() {
+        let (day, hour) = (a_day(), 3_600_000);
+        let before = |at| day.recorded_before(ms(at)) / BLOCK;
+        assert_eq!((before(0), before(hour * 10)), (0, 0));
+        assert_eq!((before(hour * 10 + 5_000), before(hour * 10 + 10_001)), (5, 10));
+        assert_eq!(before(hour * 10 + 75_000), 15);
+        // The last ten were recorded when the clock had been set back: they are no younger than what
+        // is before them.
+        assert_eq!((before(hour * 10 + 80_000), before(hour * 10 + 80_001)), (20, 30));
+        assert_eq!(before(hour * 9 + 85_000), 0);
+        assert_eq!(Recorded::default().recorded_before(i64::MAX), Bytes::ZERO);
+    }
+
+    #[test]
+    fn a_cut_ends_the_line_where_it_cuts() {
+        let mut day = a_day();
+        day.cut(BLOCK * 25);
+        assert_eq!(day.ends(), Some(ms(3_600_000 * 9 + 85_000)));
+        day.cut(BLOCK * 10);
+        assert_eq!(day.points.len(), 2);
+        assert_eq!(day.ends(), Some(ms(3_600_000 * 10 + 10_000)));
+        day.cut(Bytes::ZERO);
+        assert!(day.points.is_empty());
+    }
+
+    #[test]
+    fn what_is_given_up_takes_its_corners_with_it() {
+        let mut day = a_day();
+        let hour = 3_600_000;
+        day.drop_before(BLOCK * 15);
+        assert_eq!(day.points.len(), 4);
+        assert_eq!(day.begins(BLOCK * 15), Some(ms(hour * 10 + 75_000)));
+        let before = Moment::Pause {
+            offset: BLOCK * 15,
+            ended: ms(hour * 9 + 90_000),
+            resumes: ms(hour * 10 + 75_000),
+        };
+        assert_eq!(day.find(ms(hour * 10 + 72_000), BLOCK * 15), before);
+        day.drop_before(BLOCK * 20);
+        assert_eq!(day.points.first(), Some(&Point { block: 20, at: hour * 9 + 80_000 }));
+        // The end of the last line moves on: without its beginning nobody would know of the rest.
+        day.drop_before(BLOCK * 30);
+        assert_eq!(
+            day.points,
+            [(20, 80_000), (30, 90_000)].map(|(block, at)| Point { block, at: hour * 9 + at })
+        );
+    }
+
+    #[test]
+    fn no_change_is_believed() {
+        let points = vec![Point { block: 3, at: 1 }];
+        let more = More { kept: 1, points, ..More::default() };
+        let of = |change: More| recorded(&[(0, 5), (9, 6)]).apply(&change);
+        assert_eq!(of(more.clone()), Ok(()));
+        let mut early = recorded(&[(4, 5), (9, 6)]);
+        assert!(early.apply(&more).is_err(), "out of order");
+        assert!(of(More { kept: 3, ..more.clone() }).is_err());
+        assert!(of(More { dropped: vec![1], kept: 2, ..more.clone() }).is_err());
+        assert!(of(More { dropped: vec![0, 1], ..more.clone() }).is_err());
+        assert!(of(More { doublings: DOUBLINGS_MAX + 1, ..more.clone() }).is_err());
+        let many = vec![Point { block: 3, at: 1 }; POINTS_MAX];
+        assert!(of(More { points: many, ..more }).is_err());
+    }
+}

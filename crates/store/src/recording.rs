@@ -1,0 +1,327 @@
+//! Notes when volumes are recorded, and makes few corners of it while it goes on.
+//!
+//! Bytes arrive, and the store is told so at once; what of them a commit covers becomes a part of
+//! the volume's line of time with that commit ([`Recorded`]). A line goes on as long as a straight
+//! one passes every arrival within the tolerance (the swinging door of Bristol, "Swinging door
+//! trending", 1990; but the end of a line is put into the door, so that errors do not add up).
+//! Otherwise a corner is made. Where nothing came for [`PAUSE`], or the clock was set back, the
+//! line breaks.
+//!
+//! Invariants: a record has at most [`CORNERS`] corners for each volume whose length rose, and for
+//! [`OTHERS`] more; [`MORE_CORNERS`] more for all of them together, and one list of corners that are
+//! dropped. What does not fit waits for the next record. A volume never has more corners than
+//! [`limit`], and never so many that a checkpoint would be larger than its place: then the
+//! tolerance doubles until a quarter of the corners can go, and without any room nothing is noted.
+
+use crate::api::VolumeId;
+use crate::recorded::{
+    DOUBLINGS_MAX, More, POINTS_MAX, Point, Recorded, TOLERANCE, blocks, time_on,
+};
+use crate::sizes::BLOCK;
+use crate::volume::Volume;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// After so many milliseconds without a byte a line breaks, where that is more than
+/// [`PAUSE_TIMES`] as long as nothing came before.
+const PAUSE: u64 = 1_000;
+const PAUSE_TIMES: u64 = 4;
+/// What arrives within so many milliseconds is noted as one arrival.
+const TOGETHER: u64 = 250;
+/// Arrivals of a volume that wait for a commit; more of them become one with the last.
+const WAITING_MAX: usize = 64;
+/// Corners in a record for each volume of which it has some.
+pub(crate) const CORNERS: usize = 2;
+/// Volumes whose length did not rise and that a record has corners of nevertheless.
+pub(crate) const OTHERS: usize = 8;
+/// Corners that a record has beyond, of all volumes together.
+pub(crate) const MORE_CORNERS: usize = 64;
+/// Bytes of the longest list of corners that are dropped.
+pub(crate) const DROPPED_MAX: usize = POINTS_MAX / 8;
+
+/// How many corners a volume of so many extents has at the most: of the 10 bytes of a checkpoint
+/// that there are for an extent 1.5, and some for a small one.
+pub(crate) fn limit(extents: u64) -> usize {
+    usize::try_from(64 + extents / 8).unwrap_or(POINTS_MAX).min(POINTS_MAX)
+}
+
+/// Bytes that arrived one after the other, in about the same moment.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    from: u64,
+    to: u64,
+    /// When the first of them came, and the last.
+    began: u64,
+    at: u64,
+}
+
+/// A slope: milliseconds for so many blocks.
+type Slope = (u64, u64);
+
+fn is_less((a, b): Slope, (c, d): Slope) -> bool {
+    u128::from(a) * u128::from(d) < u128::from(c) * u128::from(b)
+}
+
+/// The lines from a corner on that pass all arrivals since then.
+#[derive(Clone, Copy, Debug)]
+struct Door {
+    from: Point,
+    least: Slope,
+    most: Slope,
+}
+
+impl Door {
+    /// All lines from a corner that pass by a point.
+    fn by(from: Point, to: Point, tolerance: u64) -> Self {
+        let (rise, run) = (to.at.saturating_sub(from.at), to.block - from.block);
+        let least = (rise.saturating_sub(tolerance), run);
+        Self { from, least, most: (rise.saturating_add(tolerance), run) }
+    }
+    /// Those that pass by another point as well.
+    fn narrowed(self, to: Point, tolerance: u64) -> Option<Self> {
+        let other = Self::by(self.from, to, tolerance);
+        // A line never falls: what came before its beginning is too far from all of them.
+        if to.at.saturating_add(tolerance) < self.from.at {
+            return None;
+        }
+        let least = if is_less(self.least, other.least) { other.least } else { self.least };
+        let most = if is_less(self.most, other.most) { self.most } else { other.most };
+        (!is_less(most, least)).then_some(Self { from: self.from, least, most })
+    }
+    /// The point of the door at this place that is nearest to a time.
+    fn nearest(&self, to: Point) -> Point {
+        let run = u128::from(to.block - self.from.block);
+        let of = |(rise, by): Slope| u128::from(rise) * run / u128::from(by.max(1));
+        let rise = u128::from(to.at.saturating_sub(self.from.at));
+        let rise = rise.min(of(self.most)).max(of(self.least));
+        let rise = u64::try_from(rise).unwrap_or(u64::MAX);
+        Point { block: to.block, at: self.from.at.saturating_add(rise) }
+    }
+}
+
+/// What is noted of one volume.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Noted {
+    waiting: VecDeque<Arrival>,
+    door: Option<Door>,
+    /// When the last byte came that is on the line.
+    latest: u64,
+    /// How long nothing came before that.
+    gap: u64,
+}
+
+/// What is noted of all volumes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recording(pub(crate) BTreeMap<VolumeId, Noted>);
+
+impl Recording {
+    /// The volume is gone, or some of it.
+    pub(crate) fn forget(&mut self, id: VolumeId) {
+        self.0.remove(&id);
+    }
+}
+
+/// The corners at the end of a line that a record may change.
+struct Tail {
+    points: Vec<Point>,
+    /// The first of them was there before.
+    has_last: bool,
+}
+
+impl Noted {
+    /// Something waits for a record.
+    pub(crate) fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+    /// These blocks have arrived at a time; of those that were there before it is nothing new.
+    pub(crate) fn arrived(&mut self, place: Range<u64>, at: u64) {
+        let least = self.waiting.back().map_or(place.start, |last| last.to);
+        let (from, to) = (place.start.max(least), place.end);
+        if from >= to {
+            return;
+        }
+        let is_full = self.waiting.len() >= WAITING_MAX;
+        match self.waiting.back_mut() {
+            Some(last) if is_full || (last.began..last.began + TOGETHER).contains(&at) => {
+                (last.to, last.at) = (to, at);
+            }
+            _ => self.waiting.push_back(Arrival { from, to, began: at, at }),
+        }
+    }
+    /// Goes on with the line as far as the volume's length; gives what changes by it, where
+    /// something does: at most so many corners.
+    pub(crate) fn on_with(
+        &mut self,
+        volume: &Volume,
+        most: usize,
+        room: usize,
+        may_drop: bool,
+    ) -> Option<More> {
+        let there = volume.recorded.points.len();
+        let limit = limit(volume.extents()).min(there.saturating_add(room));
+        let mut said = More { doublings: volume.recorded.doublings, ..More::default() };
+        let mut last = volume.recorded.points.last().copied();
+        let mut kept = there;
+        // A sample adds two at the most.
+        if there + 2 > limit {
+            let thinned = thinned(&volume.recorded);
+            match thinned.filter(|_| may_drop) {
+                Some(thinned) => {
+                    (said.doublings, said.dropped) = (thinned.doublings, thinned.dropped);
+                    (kept, last) = (thinned.left, thinned.last);
+                    self.door = None;
+                }
+                // There is no room, and nothing to make some of.
+                None if there < FEW => {
+                    self.waiting.clear();
+                    return None;
+                }
+                None => return None,
+            }
+        }
+        let tolerance = TOLERANCE << said.doublings;
+        let length = blocks(volume.length());
+        let mut tail = Tail { points: last.into_iter().collect(), has_last: last.is_some() };
+        let most_there = limit.saturating_sub(kept).min(most) + usize::from(last.is_some());
+        while let Some(arrival) = self.next_within(length) {
+            let before = (tail.points.clone(), self.door, self.latest, self.gap);
+            self.add(&mut tail, arrival, tolerance);
+            if tail.points.len() > most_there.min(most) {
+                (tail.points, self.door, self.latest, self.gap) = before;
+                self.waiting.push_front(arrival);
+                break;
+            }
+        }
+        let is_moved = tail.has_last && last != tail.points.first().copied();
+        let from = usize::from(tail.has_last && !is_moved);
+        said.kept = (kept - usize::from(is_moved)) as u16;
+        said.points = tail.points.split_off(from);
+        (!said.points.is_empty() || !said.dropped.is_empty()).then_some(said)
+    }
+    /// The next arrival, as far as it lies before `length`.
+    fn next_within(&mut self, length: u64) -> Option<Arrival> {
+        let first = self.waiting.front_mut()?;
+        if first.to <= length {
+            return self.waiting.pop_front();
+        }
+        if first.from >= length {
+            return None;
+        }
+        let (from, to) =
+            (Point { block: first.from, at: first.began }, Point { block: first.to, at: first.at });
+        let at = time_on(from, to, length);
+        let part = Arrival { to: length, at, ..*first };
+        (first.from, first.began) = (length, at);
+        Some(part)
+    }
+    fn add(&mut self, tail: &mut Tail, arrival: Arrival, tolerance: u64) {
+        let Arrival { from, to, began, at } = arrival;
+        let to = Point { block: to, at };
+        let Some(&last) = tail.points.last() else {
+            tail.points.push(Point { block: from, at: began });
+            return self.begin(tail, to, tolerance);
+        };
+        if to.block <= last.block {
+            return; // a cut has left it behind
+        }
+        // After the pool was opened nobody knows when the last byte came but by the line.
+        let latest = if self.door.is_some() { self.latest } else { last.at };
+        let narrowed = self.door.and_then(|door| door.narrowed(to, tolerance));
+        let gap = began.saturating_sub(latest);
+        let usual = core::mem::replace(&mut self.gap, gap);
+        let is_long = gap >= PAUSE && gap > usual.saturating_mul(PAUSE_TIMES);
+        let paused = is_long && narrowed.is_none();
+        let set_back = at.saturating_add(tolerance) < latest;
+        if paused || set_back {
+            tail.points.push(Point { block: last.block, at: began.min(at) });
+            return self.begin(tail, to, tolerance);
+        }
+        match narrowed {
+            Some(door) => {
+                // The end moves on; it was no corner yet.
+                *tail.points.last_mut().expect("just seen") = door.nearest(to);
+                (self.door, self.latest) = (Some(door), at);
+            }
+            None => self.begin(tail, to, tolerance),
+        }
+    }
+    /// A line begins at the last corner, and ends at `to` so far.
+    fn begin(&mut self, tail: &mut Tail, to: Point, tolerance: u64) {
+        let from = *tail.points.last().expect("a line begins at a corner");
+        let door = Door::by(from, to, tolerance);
+        tail.points.push(door.nearest(to));
+        (self.door, self.latest) = (Some(door), to.at);
+    }
+}
+
+/// Of so few corners none are dropped.
+const FEW: usize = 8;
+
+/// Fewer corners.
+struct Thinned {
+    doublings: u8,
+    dropped: Vec<u8>,
+    left: usize,
+    last: Option<Point>,
+}
+
+/// Doubles the tolerance until a quarter of the corners can go, so that those that are left stay
+/// within it of all that go. None where there are few.
+fn thinned(recorded: &Recorded) -> Option<Thinned> {
+    let points = &recorded.points;
+    if points.len() < FEW {
+        return None;
+    }
+    for doublings in recorded.doublings + 1..=DOUBLINGS_MAX {
+        let keeps = kept_within(points, TOLERANCE << doublings);
+        let left = keeps.iter().filter(|&&keeps| keeps).count();
+        if left <= points.len() * 3 / 4 {
+            let mut dropped = vec![0; points.len().div_ceil(8)];
+            for (i, _) in keeps.iter().enumerate().filter(|(_, keeps)| !**keeps) {
+                dropped[i / 8] |= 1 << (i % 8);
+            }
+            return Some(Thinned { doublings, dropped, left, last: points.last().copied() });
+        }
+    }
+    None
+}
+
+/// Which corners have to stay, so that lines between these pass all others within the tolerance.
+/// The first and the last stay.
+fn kept_within(points: &[Point], tolerance: u64) -> Vec<bool> {
+    let mut keeps = vec![false; points.len()];
+    let (mut from, mut least, mut most) = (0, i128::MIN, i128::MAX);
+    keeps[0] = true;
+    keeps[points.len() - 1] = true;
+    let mut at = 1;
+    while at < points.len() {
+        let (a, b) = (points[from], points[at]);
+        let run = i128::from(b.block - a.block);
+        let rise = i128::from(b.at) - i128::from(a.at);
+        let tolerance = i128::from(tolerance);
+        // Slopes as milliseconds for so many blocks, in a fine unit.
+        let slope = |rise: i128| (rise << 40) / run.max(1);
+        let fits = match run {
+            0 => rise.abs() <= tolerance,
+            _ => (least..=most).contains(&slope(rise)),
+        };
+        if fits {
+            if run > 0 {
+                least = least.max(slope(rise - tolerance));
+                most = most.min(slope(rise + tolerance));
+            }
+            at += 1;
+        } else {
+            // A break at the corner where the line begins is a corner itself.
+            from = if at == from + 1 { at } else { at - 1 };
+            keeps[from] = true;
+            (least, most) = (i128::MIN, i128::MAX);
+            at = from + 1;
+        }
+    }
+    keeps
+}
+
+const _: () = assert!(TOLERANCE << DOUBLINGS_MAX > 1 << 48 && BLOCK.get() == 4096);

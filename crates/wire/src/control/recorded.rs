@@ -1,0 +1,79 @@
+//! When volumes were recorded.
+
+use crate::quantity;
+use serde::{Deserialize, Serialize};
+use units::Bytes;
+
+/// When the bytes of a volume were recorded, by the wall clock of the daemon's machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Recorded {
+    /// The first byte, in nanoseconds since 1970.
+    pub begins_ns: i64,
+    /// The last one. Before `begins_ns` where the clock was set back between them.
+    pub ends_ns: i64,
+    /// By how much what is told of the bytes between may be off, in nanoseconds: half a second,
+    /// and more where the recording had more pauses than there is room for.
+    pub within_ns: i64,
+}
+
+/// Where in a recording a time is. Times are in nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Moment {
+    /// At no place: nothing is known of when the volume was recorded.
+    Unknown,
+    /// Before the first byte.
+    Before {
+        /// Where the recording begins.
+        #[serde(with = "quantity")]
+        #[cfg_attr(feature = "schema", schema(value_type = u64))]
+        offset_bytes: Bytes,
+        /// When it begins.
+        begins_ns: i64,
+    },
+    /// In the recording.
+    At {
+        /// Where what was recorded then begins; the latest such place, where the clock was set
+        /// back and there are several.
+        #[serde(with = "quantity")]
+        #[cfg_attr(feature = "schema", schema(value_type = u64))]
+        offset_bytes: Bytes,
+    },
+    /// In a pause of the recording.
+    Pause {
+        /// Where it goes on.
+        #[serde(with = "quantity")]
+        #[cfg_attr(feature = "schema", schema(value_type = u64))]
+        offset_bytes: Bytes,
+        /// The last time before at which something was recorded.
+        ended_ns: i64,
+        /// The first time after.
+        resumes_ns: i64,
+    },
+    /// After the last byte.
+    After {
+        /// Where the recording ends.
+        #[serde(with = "quantity")]
+        #[cfg_attr(feature = "schema", schema(value_type = u64))]
+        offset_bytes: Bytes,
+        /// When it ended.
+        ended_ns: i64,
+    },
+}
+
+/// The answer to a question for a time or a place of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RecordedFound {
+    /// Where the time is that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moment: Option<Moment>,
+    /// When the byte at the place that was asked for was recorded, in nanoseconds since 1970; none
+    /// where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_ns: Option<i64>,
+    /// By how much this may be off, in nanoseconds.
+    pub within_ns: i64,
+}
