@@ -241,7 +241,6 @@ impl Stream {
 
 impl Node {
     /// From now on streams have from memory what others of their volume have just read or written.
-    /// No daemon asks for it yet (docs/caching.md).
     pub fn share_reads(&mut self) {
         self.core.writes.kept.is_on = true;
     }
