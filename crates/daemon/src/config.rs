@@ -54,6 +54,8 @@ pub struct Options {
     pub remeasure: Option<bool>,
     /// True: the pool's disks may be parts of one drive, though contracts may then be late.
     pub shared_drive: Option<bool>,
+    /// False: every stream has its bytes from the disk.
+    pub share_reads: Option<bool>,
     /// Listen for HTTP over TCP here: an address or a name, and a port.
     pub listen: Option<String>,
     /// Listen for NBD over TCP here.
@@ -87,6 +89,8 @@ pub struct Settings {
     pub socket_mode: SocketMode,
     /// The pool's disks may be parts of one drive.
     pub shared_drive: bool,
+    /// Streams have from memory what others of their volume have just read or written.
+    pub share_reads: bool,
     /// How the pool is set up.
     pub node: node::Config,
     /// A stream's program may be silent for so long; zero: for ever.
@@ -202,6 +206,7 @@ impl Options {
             keep_alive: self.keep_alive.or(other.keep_alive),
             remeasure: self.remeasure.or(other.remeasure),
             shared_drive: self.shared_drive.or(other.shared_drive),
+            share_reads: self.share_reads.or(other.share_reads),
             listen: self.listen.or(other.listen),
             nbd_listen: self.nbd_listen.or(other.nbd_listen),
             tls_cert: self.tls_cert.or(other.tls_cert),
@@ -278,6 +283,7 @@ impl Options {
             disks: self.disks,
             keep_alive,
             shared_drive: self.shared_drive.unwrap_or(false),
+            share_reads: self.share_reads.unwrap_or(true),
             socket: self.socket.unwrap_or_else(socket),
             socket_mode: self.socket_mode.unwrap_or(SocketMode(0o660)),
             node: node::Config {
@@ -305,6 +311,7 @@ mod tests {
         commit_interval = "500ms"
         remeasure = false
         shared_drive = true
+        share_reads = false
     "#;
 
     #[test]
@@ -315,7 +322,7 @@ mod tests {
         assert_eq!(settings.node.memory, Bytes::mib(32), "from the flag");
         assert_eq!(settings.node.policy, Policy::EDF, "from the file");
         assert_eq!(settings.socket_mode, SocketMode(0o600), "from the file");
-        assert!(settings.shared_drive, "from the file");
+        assert!(settings.shared_drive && !settings.share_reads, "from the file");
         assert!(!settings.node.remeasure && node_default().remeasure, "from the file");
         assert_eq!(settings.node.host_latency, node_default().host_latency, "the default");
         assert_eq!(settings.disks.len(), 2);

@@ -49,6 +49,9 @@ pub struct Options {
     pub wrap: Option<Wrap>,
     /// Devices may be parts of one drive, though contracts on them may then be late.
     pub shared_drive: bool,
+    /// Streams have from memory what others of their volume have just read or written
+    /// (docs/caching.md).
+    pub share_reads: bool,
     /// Finds the policy that was chosen for the pool, which then takes the place of that of
     /// `config`. None: whatever was chosen, it is that of `config`.
     pub find_policy: Option<FindPolicy>,
@@ -73,6 +76,7 @@ impl Default for Options {
             pages: Pages::default(),
             wrap: None,
             shared_drive: false,
+            share_reads: true,
             find_policy: None,
             gap: None,
         }
@@ -162,7 +166,11 @@ impl Pool {
         let arena = Arc::new(arena.map_err(|error| PoolError::Memory { asked: memory, error })?);
         let measured = || first_gap(options.realtime, options.config.host_latency);
         let gap = options.gap.unwrap_or_else(measured);
-        let node = node(&seats, gap, store, options.config, options.find_policy, &mut warnings)?;
+        let mut node =
+            node(&seats, gap, store, options.config, options.find_policy, &mut warnings)?;
+        if options.share_reads {
+            node.share_reads();
+        }
         let config = node.config();
 
         let description = Description {

@@ -334,6 +334,23 @@ impl Core {
         id
     }
 
+    /// A copy into a stream's window in place of a read: it counts for the contract as if its disk
+    /// had been asked at `asked`.
+    pub(crate) fn submit_copy(
+        &mut self,
+        asked: Instant,
+        disk: DiskIndex,
+        class: Class,
+        copy: DiskAction,
+        owner: Owner,
+    ) -> CommandId {
+        let id = CommandId::new(disk, self.next_command);
+        self.next_command += 1;
+        let work = Work::new(owner, copy);
+        self.queue_of_mut(id).submit_instant(Some(asked), id.0, class, work);
+        id
+    }
+
     /// As [`Core::submit`], of a request in several parts, one at least: one command after the
     /// other. Those that need no disk come last.
     pub(crate) fn submit_parts(
@@ -507,6 +524,13 @@ impl Core {
     /// disk.
     pub(crate) fn due(&self, id: CommandId) -> Option<Instant> {
         self.queue_of(id).due(id.0)
+    }
+
+    /// By when what a command brings is there: what needs no disk by when all that is to be copied
+    /// is, and the host has seen it.
+    pub(crate) fn there_by(&self, id: CommandId, now: Instant) -> Instant {
+        let copied = || self.writes.kept.copied_by(now, Bytes::ZERO).saturating_add(self.late);
+        self.due(id).unwrap_or_else(copied)
     }
 
     /// Which bytes of its volume the first command of a block's request transfers, as long as that

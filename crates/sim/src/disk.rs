@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::rc::Rc;
-use units::{Access, Bytes, Command, Duration, Instant, Lba};
+use units::{Access, Bytes, Command, Duration, Instant, Lba, Rate};
 
 const BLOCK: usize = 4096;
 /// What a power cut may tear: the sector that the electronics guard.
@@ -148,6 +148,10 @@ pub struct SimDisk<K = Everything> {
     busy_until: Instant,
     head: Lba,
     served: u64,
+    /// How fast its thread copies what needs no disk, one after the other; at once, where nothing
+    /// is said.
+    pub copies: Option<Rate>,
+    copying_until: Instant,
     /// What shall go wrong.
     pub faults: Vec<Fault>,
 }
@@ -186,6 +190,8 @@ impl<K: Keeps> SimDisk<K> {
             busy_until: Instant::EPOCH,
             head: Lba::new(0),
             served: 0,
+            copies: None,
+            copying_until: Instant::EPOCH,
             faults: Vec::new(),
         }
     }
@@ -339,7 +345,14 @@ impl<K: Keeps> SimDisk<K> {
         let overlaps = matches!(self.timing, Timing::Flash(_));
         let begin = if overlaps { now } else { now.max(self.busy_until) };
         let time = if instant { Duration::ZERO } else { self.time(begin, &command) };
-        let finish = if instant { now } else { begin + time };
+        let finish = match (&action, self.copies) {
+            (DiskAction::Copy { span, .. }, Some(rate)) => {
+                self.copying_until = self.copying_until.max(now) + rate.time_for(span.len);
+                self.copying_until
+            }
+            _ if instant => now,
+            _ => begin + time,
+        };
         if !instant {
             self.busy_until = self.busy_until.max(finish);
         }

@@ -9,13 +9,15 @@
 mod common;
 
 use common::*;
+use disk::{Kind, Line, LinearProfile, Profile};
 use node::{Config, Contract, Error, Mode, Op, Policy, Region, Reply, StreamId};
 use sim::{
-    Context, Greedy, Player, Program, Recorder, Shared, WindowRecorder, World, pattern_matches,
+    Context, Greedy, Metadata, Player, Program, Random, Recorder, Shared, SimDisk, Timing,
+    WindowRecorder, World, pattern_matches,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use units::{Bytes, Duration};
+use units::{Bytes, Duration, Instant, Rate};
 
 const BLOCK: Bytes = Bytes::kib(256);
 const RATE: u64 = 1 << 18;
@@ -299,4 +301,137 @@ fn what_is_spared_is_best_efforts() {
     let (apart, together) = (best_effort_beside(8), best_effort_beside(1));
     println!("{apart} reads beside eight films, {together} beside one that eight watch");
     assert!(together * 10 > apart * 12, "{together} and {apart}");
+}
+
+/// Reads at its rate, and jumps now and then.
+struct Jumper {
+    contract: Contract,
+    length: Bytes,
+    random: Random,
+    stream: Option<StreamId>,
+    /// Blocks to the next jump.
+    left: u64,
+    /// When it has used up what it has.
+    next: Instant,
+    is_open: Rc<Cell<u64>>,
+}
+
+const JUMP: u64 = 3;
+
+impl Program<Metadata> for Jumper {
+    fn start(&mut self, context: &mut Context<'_, Metadata>) {
+        let volume = format!("v{}", self.random.below(2));
+        let (contract, start) = (self.contract, Bytes::ZERO);
+        context.ask(OPEN, Op::StreamOpen { volume, mode: Mode::Read, contract, start });
+    }
+    fn alarm(&mut self, context: &mut Context<'_, Metadata>) {
+        let (stream, len_max) = (self.stream.expect("open"), self.contract.block);
+        if self.left > 0 {
+            self.left -= 1;
+            return context.ask(READ, Op::StreamRead { stream, len_max });
+        }
+        self.left = self.random.between(1, 30);
+        // Close to where others are, too.
+        let within = if self.random.chance(50) { self.length / 16 } else { self.length };
+        let to = Bytes::new(self.random.below(within.get()));
+        context.ask(JUMP, Op::StreamSeek { stream, to });
+    }
+    fn answer(
+        &mut self,
+        context: &mut Context<'_, Metadata>,
+        tag: u64,
+        result: Result<Reply, Error>,
+    ) {
+        match (tag, result) {
+            (OPEN, Ok(Reply::Stream { stream, .. })) => {
+                self.stream = Some(stream);
+                self.is_open.set(self.is_open.get() + 1);
+                self.alarm(context);
+            }
+            (OPEN, Err(Error::Refused(_) | Error::NoMemory { .. })) => {}
+            (READ, Ok(Reply::Data { span, .. })) => {
+                let (stream, len) = (self.stream.expect("open"), span.len);
+                context.ask(GIVE, Op::StreamAdvance { stream, len });
+                self.next = self.next.max(context.now) + self.contract.rate.time_for(len);
+                context.alarm_at(self.next);
+            }
+            (READ, Ok(Reply::End)) => {
+                self.left = 0;
+                self.alarm(context);
+            }
+            (JUMP, Ok(Reply::Ready { steady, .. })) => {
+                self.next = steady.max(context.now);
+                context.alarm_at(self.next);
+            }
+            (GIVE, Ok(_)) => {}
+            (tag, other) => panic!("{tag}: {other:?}"),
+        }
+    }
+}
+
+/// A device that brings 256 KiB in less than a millisecond.
+fn quick() -> Profile {
+    let line = Line { fixed: Duration::from_micros(100), rate: Rate::per_second(400 << 20) };
+    let linear =
+        LinearProfile { read: line, write: line, depth: 1, latency: Duration::ZERO, spread: None };
+    Profile { kind: Kind::Linear(linear), ..Profile::of(&model(Bytes::mib(512))) }
+}
+
+/// Readers on a fast disk, whose blocks are due within milliseconds, jump so that whole windows
+/// are copied at once, as slowly as is counted for it. What would be copied later than the disk
+/// brings it is asked of the disk: nobody is late, nor does anybody find his window empty.
+#[test]
+fn nothing_comes_later_from_memory_than_from_the_disk() {
+    let histories = std::env::var("SLACKLINE_HISTORIES").ok().and_then(|it| it.parse().ok());
+    let histories: u64 = histories.unwrap_or(20);
+    let (mut had, mut read, mut with) = (Bytes::ZERO, Bytes::ZERO, 0);
+    // Seed 103 has a request that is due before what is to be copied already is.
+    for seed in 100..100 + histories {
+        let mut random = Random::new(seed);
+        let profile = quick();
+        let timing = match random.chance(50) {
+            true => Timing::Percent(Box::new(profile.clone()), 100),
+            false => Timing::WithinBound(Box::new(profile.clone()), Random::new(seed)),
+        };
+        let mut disks = vec![SimDisk::metadata_only(profile.capacity(), timing)];
+        sim::format(&mut disks, "test", &profile, 1).unwrap();
+        disks[0].copies = Some(node::limits::KEPT_COPY_RATE);
+        let mut config = config(Policy::SLACK);
+        config.memory = Bytes::mib(64);
+        let mut world: World<Metadata> = start(config, disks, &profile);
+        world.node.share_reads();
+        let length = Bytes::mib(8);
+        for name in ["v0", "v1"] {
+            create(&mut world, name, length);
+            fill(&mut world, name, 1, length);
+        }
+        let is_open = Rc::new(Cell::new(0));
+        let block = Bytes::kib(64) * (1 << random.below(3));
+        for _ in 0..12 {
+            let rate = random.between(10_000_000, 60_000_000);
+            world.add(Jumper {
+                contract: contract(rate, block, block * random.below(24)),
+                length,
+                random: Random::new(random.bits()),
+                stream: None,
+                left: 5,
+                next: Instant::EPOCH,
+                is_open: is_open.clone(),
+            });
+        }
+        world.run_for(seconds(1));
+        with += u64::from(is_open.get() > 1);
+        let status = world.node.status(world.now());
+        for stream in &status.streams {
+            let (account, asked) = (stream.account, stream.contract);
+            let late = (account.late_requests, account.underruns);
+            assert_eq!(late, (0, 0), "seed {seed}: {asked:?} {account:?}");
+            read += account.moved;
+        }
+        assert_eq!(late(&world), 0, "seed {seed}");
+        had += status.memory.from_memory;
+    }
+    println!("{histories} histories, {with} with several readers, {read} read, {had} from memory");
+    assert!(with * 2 > histories, "{with} of {histories} have several readers");
+    assert!(had * 20 > read, "{had} of {read}");
 }

@@ -44,6 +44,7 @@ struct Seen {
     first_byte: Duration,
     first_byte_stated: Duration,
     steady_stated: Duration,
+    from_memory: Bytes,
     /// What must not be.
     wrong: Vec<String>,
 }
@@ -92,6 +93,8 @@ struct Tracer {
     steps: u64,
     /// Waiting for an answer that everything else waits for.
     pending: bool,
+    /// It goes elsewhere, and was not answered: what it is told until then is of the old place.
+    going: bool,
     changing: Option<Contract>,
 }
 
@@ -126,6 +129,7 @@ impl Tracer {
             moves: VecDeque::new(),
             steps: 0,
             pending: false,
+            going: false,
             changing: None,
         }
     }
@@ -293,6 +297,7 @@ impl Tracer {
         self.deliver(context, true);
         self.pending = true;
         self.next = None;
+        self.going = false;
         match self.random.below(10) {
             0..=3 if self.mode == Mode::Write => {
                 // To a MiB's beginning, or to a block that was written and is written again.
@@ -303,6 +308,7 @@ impl Tracer {
                 };
                 let to = to.min(SIZE - block);
                 self.seen.borrow_mut().writers_seeks += 1;
+                self.going = true;
                 context.ask(SEEK, Op::StreamSeek { stream, to });
                 self.go_to(to);
             }
@@ -314,6 +320,7 @@ impl Tracer {
                     _ => Bytes::new(self.random.below(SIZE.get() - 1)),
                 };
                 self.seen.borrow_mut().seeks += 1;
+                self.going = true;
                 context.ask(SEEK, Op::StreamSeek { stream, to });
                 self.go_to(to);
             }
@@ -410,8 +417,8 @@ impl Program<Metadata> for Tracer {
             }
             (NEXT, Ok(Reply::Data { offset, span })) => {
                 self.asked = false;
-                if self.pending && self.next.is_none() && self.line != i128::MAX {
-                    return; // Told before the seek was.
+                if self.going {
+                    return; // Told before it went elsewhere: void.
                 }
                 assert_eq!(offset, self.told, "pieces come in order");
                 self.told += span.len;
@@ -424,7 +431,7 @@ impl Program<Metadata> for Tracer {
             }
             (NEXT, Ok(Reply::Room { span })) => {
                 self.asked = false;
-                if self.pending && self.line == i128::MAX {
+                if self.going {
                     return; // Told before it went elsewhere: void.
                 }
                 self.told += span.len;
@@ -439,6 +446,7 @@ impl Program<Metadata> for Tracer {
             }
             (SEEK, Ok(Reply::Ready { at, steady })) => {
                 assert!(at <= steady || at <= now, "{at} {steady} {now}");
+                self.going = false;
                 self.steady = steady;
                 let reads = self.mode == Mode::Read && self.point < SIZE;
                 self.first_by = reads.then_some((at, now));
@@ -545,13 +553,14 @@ fn volumes(world: &mut World<Metadata>) {
     create(world, "g", SIZE);
 }
 
-/// `full`: one disk, which takes all of the time that was promised for.
+/// `full`: one disk, which takes all of the time that was promised for. `shares`: readers of a
+/// volume have from memory what others of it have read.
 fn world(
     seed: u64,
     policy: Policy,
     memory: Bytes,
     host_latency: Duration,
-    full: bool,
+    (full, shares): (bool, bool),
 ) -> World<Metadata> {
     let mut random = Random::new(seed);
     let config = Config {
@@ -580,7 +589,13 @@ fn world(
     sim::format(&mut disks, "test", &profile, 1).unwrap();
     let store = sim::open(&mut disks).unwrap();
     let setups = disks.iter().map(|_| DiskSetup::new(profile.clone())).collect();
-    World::new(Node::new(config, setups, store).unwrap(), disks, config.memory)
+    let mut node = Node::new(config, setups, store).unwrap();
+    if shares {
+        // As slowly as is counted for a copy.
+        disks.iter_mut().for_each(|disk| disk.copies = Some(node::limits::KEPT_COPY_RATE));
+        node.share_reads();
+    }
+    World::new(node, disks, config.memory)
 }
 
 /// Runs so many traces in one world.
@@ -593,7 +608,9 @@ fn run(seed: u64, traces: u64, seen: &Shared) {
     };
     let exact = random.chance(80);
     let policy = if exact { Policy::SLACK } else { Policy::DELTA_L };
-    let mut world = world(seed, policy, Bytes::mib(96), host_latency, false);
+    // Every other one, or all, where that is asked for.
+    let shares = seed % 2 == 1 || std::env::var_os("SLACKLINE_SHARED").is_some();
+    let mut world = world(seed, policy, Bytes::mib(96), host_latency, (false, shares));
     volumes(&mut world);
     let host_latency = Rc::new(Cell::new(host_latency));
     let tracers = random.between(1, 6) as u32;
@@ -611,6 +628,7 @@ fn run(seed: u64, traces: u64, seen: &Shared) {
     }
     let status = world.node.status(world.now());
     let late: u64 = status.disks.iter().map(|disk| disk.account.late_requests).sum();
+    seen.borrow_mut().from_memory += status.memory.from_memory;
     if late > 0 {
         seen.borrow_mut().wrong.push(format!("seed {seed}: {late} requests were late"));
     }
@@ -644,6 +662,7 @@ fn every_access_within_section_2_3_is_served_from_memory() {
     }
     let seen = seen.borrow();
     assert!(seen.writers_seeks > wanted / 20, "{seen:?}");
+    assert!(seen.from_memory > Bytes::new(wanted * 1_000), "{seen:?}");
     assert!(seen.seeks > wanted / 10 && seen.broken > wanted / 30, "{seen:?}");
     eprintln!("{seen:?}");
 }
@@ -703,9 +722,13 @@ impl Program<Metadata> for Lateness {
 /// host is found to be late by more and by less; and nobody misses.
 #[test]
 fn windows_are_resized_and_nobody_misses_through_a_thousand_changes() {
+    [false, true].into_iter().for_each(a_thousand_changes);
+}
+
+fn a_thousand_changes(shares: bool) {
     let seen = Shared::default();
     let mut random = Random::new(77);
-    let mut world = world(77, Policy::SLACK, Bytes::mib(512), Duration::ZERO, true);
+    let mut world = world(77, Policy::SLACK, Bytes::mib(512), Duration::ZERO, (true, shares));
     volumes(&mut world);
     let host_latency = Rc::new(Cell::new(Duration::ZERO));
     for number in 0..9 {
@@ -745,7 +768,7 @@ fn windows_are_resized_and_nobody_misses_through_a_thousand_changes() {
 fn a_window_is_made_for_the_lateness_that_is_measured() {
     let waits = |told: bool| {
         let seen = Shared::default();
-        let mut world = world(3, Policy::SLACK, Bytes::mib(64), Duration::ZERO, true);
+        let mut world = world(3, Policy::SLACK, Bytes::mib(64), Duration::ZERO, (true, false));
         volumes(&mut world);
         create(&mut world, "w0", SIZE);
         let host_latency = Rc::new(Cell::new(Duration::ZERO));

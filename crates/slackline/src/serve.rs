@@ -58,6 +58,10 @@ pub struct Args {
     /// pool has, though contracts on both may be late
     #[arg(long)]
     shared_drive: bool,
+    /// Read each stream's bytes from the disk, also those that another stream has just read or
+    /// written; docs/caching.md
+    #[arg(long)]
+    no_share_reads: bool,
     /// Listen for HTTP over TLS here, for those who show a token (`slackline token make`);
     /// docs/tcp.md [default: nowhere]
     #[arg(long, value_name = "HOST:PORT")]
@@ -122,6 +126,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         keep_alive: args.keep_alive,
         remeasure: args.no_remeasure.then_some(false),
         shared_drive: args.shared_drive.then_some(true),
+        share_reads: args.no_share_reads.then_some(false),
         listen: args.listen,
         nbd_listen: args.nbd_listen,
         tls_cert: args.tls_cert,
@@ -147,6 +152,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         config,
         realtime,
         shared_drive,
+        share_reads: settings.share_reads,
         find_policy,
         ..engine::Options::default()
     };

@@ -1,8 +1,10 @@
 //! What needs no disk: reads of what was never written, beside the disk's thread, and copies.
 //!
 //! A copy is made by the disk's thread, since a contract may be waiting for it; the node sees to it
-//! that it is short and that there are not many. It waits until the device has what else was started,
-//! and the pool has heard what has ended; after each one the device is looked at.
+//! that there are not many. It waits until the device has what else was started,
+//! and the pool has heard what has ended. It is made in pieces of [`PIECE`], and after each one the
+//! device is looked at: what has ended meanwhile is told, and the next command begun, no later than
+//! a piece takes.
 //!
 //! The memory of a read of what was never written is filled with zeros, by the
 //! disk's thread where that is little. That thread has real-time priority, and such reads are under no contract's budget, so
@@ -13,7 +15,7 @@
 //! Invariants: what else a disk is asked for goes to it as it comes; a read that is filled aside
 //! ends once, after its memory was filled; time is an argument of the decision.
 
-use super::{Backend, Completion, Surroundings, zero_unwritten};
+use super::{Backend, Completion, Surroundings, copy, zero_unwritten};
 use crate::lock::{Fatal, Mutex};
 use crate::sys;
 use node::{CommandId, DiskAction, DiskCommand, Span, Written};
@@ -27,6 +29,9 @@ use units::{Bytes, Instant, Rate};
 const RATE: Rate = Rate::per_second(1 << 30);
 /// So much at once.
 const AT_ONCE: Bytes = Bytes::mib(16);
+/// So much is copied before the device is looked at again: some ten microseconds, as what a disk's
+/// thread does between two commands takes.
+const PIECE: Bytes = Bytes::kib(64);
 /// Less is not worth another thread.
 const LITTLE: Bytes = Bytes::kib(64);
 
@@ -95,6 +100,19 @@ impl<B: Backend> Aside<B> {
     }
 }
 
+/// The first piece of a copy, from where and to where, and the rest as a command; none where there
+/// is no rest.
+fn first_piece(command: &DiskCommand) -> Option<([Span; 2], DiskCommand)> {
+    let DiskAction::Copy { from, offset, span, written } = &command.action else { return None };
+    if span.len <= PIECE {
+        return None;
+    }
+    let ([near, far], [to, far_to]) = (from.cut(PIECE), span.cut(PIECE));
+    let (offset, written) = (*offset, written.clone());
+    let action = DiskAction::Copy { from: far, offset, span: far_to, written };
+    Some(([near, to], DiskCommand { action, ..command.clone() }))
+}
+
 /// The thread, where the system has one. It ends with what sends to it.
 fn begin(around: Surroundings, filled: Arc<Mutex<Vec<Completion>>>) -> Option<Sender<Hole>> {
     let (sender, holes) = channel();
@@ -124,10 +142,16 @@ impl<B: Backend> Backend for Aside<B> {
 
     fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) {
         let until = match self.copies.pop_front() {
-            Some(copy) => {
+            Some(command) => {
                 // The device works meanwhile.
                 self.disk.submit();
-                self.disk.start(copy);
+                match first_piece(&command) {
+                    Some(([from, span], rest)) => {
+                        copy(&self.around.arena, from, span);
+                        self.copies.push_front(rest);
+                    }
+                    None => self.disk.start(command),
+                }
                 Some(sys::now())
             }
             None => until,
@@ -225,11 +249,12 @@ mod tests {
     }
 
     /// Copies wait until the device has its commands, and until the pool has heard of what has ended:
-    /// they are made one at a time, each before the thread would sleep, however many there are.
+    /// they are made one at a time, each before the thread would sleep, however many there are; and
+    /// piece by piece, between which the device is looked at.
     #[test]
     fn copies_are_made_one_at_a_time_when_the_device_has_its_commands() {
         let mut disk = aside();
-        let from = Span { offset: Bytes::mib(15), len: Bytes::MIB };
+        let from = Span { offset: Bytes::mib(15), len: PIECE };
         (0..18).for_each(|id| disk.start_at(Instant::EPOCH, copy_of(id, from, id % 8)));
         disk.start_at(Instant::EPOCH, read(18, from, Blocks::first(Bytes::kib(4))));
         disk.submit();
@@ -242,6 +267,34 @@ mod tests {
             assert_eq!(done.drain(..).map(|done| done.id.0).collect::<Vec<_>>(), [id]);
         }
         assert_eq!((disk.in_flight(), disk.outside), (0, 0));
+    }
+
+    /// What the device ends while a long copy is made is told after the next piece, not after the
+    /// copy; the bytes all come.
+    #[test]
+    fn the_device_is_looked_at_between_the_pieces_of_a_copy() {
+        let mut disk = aside();
+        let from = Span { offset: Bytes::mib(15), len: PIECE * 3 + Bytes::kib(4) };
+        let pointer =
+            |disk: &Aside<Quick>, at| disk.around.arena.pointer(Span { offset: at, ..from });
+        // SAFETY: nobody else knows of the arena yet.
+        unsafe { pointer(&disk, from.offset).write_bytes(7, from.len.as_usize()) };
+        disk.start_at(Instant::EPOCH, copy_of(0, from, 2));
+        let mut done = Vec::new();
+        for id in 1..4 {
+            disk.start_at(Instant::EPOCH, read(id, from, Blocks::first(Bytes::kib(4))));
+            disk.wait(None, &mut done);
+            assert_eq!(done.drain(..).map(|done| done.id.0).collect::<Vec<_>>(), [id]);
+        }
+        disk.wait(None, &mut done);
+        assert_eq!(done.drain(..).map(|done| done.id.0).collect::<Vec<_>>(), [0]);
+        assert_eq!(disk.in_flight(), 0);
+        // `Quick` does not make what it is given, so that the last piece is not there.
+        // SAFETY: every command has ended.
+        let copied = unsafe {
+            std::slice::from_raw_parts(pointer(&disk, Bytes::mib(2)), (PIECE * 3).as_usize())
+        };
+        assert!(copied.iter().all(|&byte| byte == 7));
     }
 
     /// What the disk is needed for, and what is little, goes to it whatever there was before.

@@ -72,8 +72,8 @@ pub struct Span {
 }
 
 impl Span {
-    /// Its first `len` bytes, and the rest.
-    pub(crate) fn cut(self, len: Bytes) -> [Self; 2] {
+    /// Its first `len` bytes, of no more than it has, and the rest.
+    pub fn cut(self, len: Bytes) -> [Self; 2] {
         let behind = Self { offset: self.offset + len, len: self.len - len };
         [Self { len, ..self }, behind]
     }

@@ -198,9 +198,15 @@ impl Kept {
         self.copied_by <= now.saturating_add(KEPT_COPY_AHEAD)
     }
 
-    /// They copy so much.
+    /// They copy so much. It is there by [`Kept::copied_by`] of before.
     pub(crate) fn copies(&mut self, now: Instant, len: Bytes) {
-        self.copied_by = self.copied_by.max(now).saturating_add(KEPT_COPY_RATE.time_for(len));
+        self.copied_by = self.copied_by(now, len);
+    }
+
+    /// By when a copy of so much is made that is asked for now: behind all others, as if one
+    /// thread made all of them. All that were asked for are made by that of none.
+    pub(crate) fn copied_by(&self, now: Instant, len: Bytes) -> Instant {
+        self.copied_by.max(now).saturating_add(KEPT_COPY_RATE.time_for(len))
     }
 
     /// Memory for a block that a stream has, where it is worth keeping: a reader comes behind and

@@ -24,6 +24,11 @@ impl Stream {
         self.landed.0.push(Landing { block, at: now, from, due });
     }
 
+    /// By when a block that has come, or has gone, was to do so.
+    pub(crate) fn was_due(&self, block: u64) -> Option<Instant> {
+        self.landed.0.iter().find(|one| one.block == block).map(|one| one.due)
+    }
+
     /// What is owed of an answer with bytes of this block.
     pub(crate) fn promise_of(&self, core: &Core, now: Instant, block: u64) -> Promise {
         let landing = self.landed.0.iter().find(|one| one.block == block);

@@ -123,7 +123,7 @@ impl Stream {
             let from = again.iter().find(|&&(anew, _)| anew == block);
             let from = from.map_or(Bytes::ZERO, |&(_, from)| from);
             asked = true;
-            if from.is_zero() && self.recall(core, now, block) {
+            if from.is_zero() && self.recall(core, now, block, None) {
                 continue;
             }
             let (disk, parts) = self.reading_from(core, block, from);
@@ -256,7 +256,7 @@ impl Stream {
             self.wake_by(core, self.steady);
             return false;
         }
-        let is_due = |id| core.due(id).is_none_or(|due| due <= now);
+        let is_due = |id| core.there_by(id, now) <= now;
         let is_late = |slot: &Slot| matches!(*slot, Slot::Moving(id) if is_due(id));
         self.primed = !self.window.iter().any(|(_, slot)| is_late(slot));
         self.primed

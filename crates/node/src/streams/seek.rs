@@ -318,8 +318,7 @@ impl Stream {
             let slot = self.window.get(block);
             let by = match slot {
                 Some(Slot::Ready | Slot::Loaded | Slot::Failed(..)) => now,
-                // What needs no disk is there as soon as the host has filled it.
-                Some(&Slot::Moving(id)) => core.due(id).unwrap_or(now + core.late).max(now),
+                Some(&Slot::Moving(id)) => core.there_by(id, now).max(now),
                 slot => {
                     let disk = self.disk_of(core, block);
                     let own = next.iter_mut().find(|(other, ..)| *other == disk);

@@ -14,6 +14,15 @@
 //! written. Nothing that is promised rests on it: a reader is admitted as if it had all from the
 //! disk, and has it from there whenever memory is wanted elsewhere.
 //!
+//! But a copy takes time, too, and comes behind others ([`Kept::copied_by`]). So it is made only
+//! where it has ended by when the disk was to have brought the block: of a block that is asked for
+//! now, within the deadline of its task; of one that the disk was asked for, by when that request
+//! is due; and a block is copied to be kept only where its own stream has it by when it was due
+//! all the same. What is stated of a window counts each copy in it
+//! ([`Core::there_by`](crate::core::Core::there_by)).
+//!
+//! [`Kept::copied_by`]: crate::memory::kept::Kept::copied_by
+//!
 //! A block that lies in several runs of its disk is neither kept nor copied, since it would take
 //! several commands, and others could go between them: it is read.
 //!
@@ -29,7 +38,7 @@ use crate::volumes::serving::in_slack;
 use crate::volumes::writes::extents;
 use crate::work::Owner;
 use core::ops::Range;
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant};
 
 impl Stream {
     /// A disk is asked for all of a block.
@@ -91,7 +100,10 @@ impl Stream {
         let (disk, read) = self.reading_from(core, block, Bytes::ZERO);
         let [(DiskAction::Read { offset, span: from, written }, _)] = &read[..] else { return };
         let len = range.end - range.start;
-        if !self.is_worth_copying(core, now, block, len) {
+        // Until it is copied its stream does without it.
+        let due = self.was_due(block).unwrap_or(now);
+        let by = due.saturating_sub(core.disks[disk.as_usize()].queue.advance());
+        if !self.is_worth_copying(core, (now, by), block, len) {
             return;
         }
         let Core { arena, writes, .. } = core;
@@ -111,19 +123,28 @@ impl Stream {
     }
 
     /// Whether a disk's thread copies a block: not one that would take it long, nor one that its disk
-    /// reads about as soon, nor while it has much to copy as it is.
-    fn is_worth_copying(&self, core: &Core, now: Instant, block: u64, len: Bytes) -> bool {
+    /// reads about as soon, nor while it has much to copy as it is, nor where it would not be done
+    /// by when the block is to be there.
+    fn is_worth_copying(
+        &self,
+        core: &Core,
+        (now, by): (Instant, Instant),
+        block: u64,
+        len: Bytes,
+    ) -> bool {
         let disk = self.disk_of(core, block);
         let task = self.tasks.iter().find(|joined| joined.disk == disk);
         len <= limits::KEPT_BLOCK_MAX
             && task.is_some_and(|own| own.task.cost > limits::KEPT_READ_RATE.time_for(len))
             && core.writes.kept.may_copy(now)
+            && core.writes.kept.copied_by(now, len) <= by
     }
 
     /// The copy of a block has ended. Says what of the volume is kept by it.
     fn kept(
         &mut self,
         core: &mut Core,
+        now: Instant,
         (block, place, room): (u64, Bytes, Bytes),
     ) -> Option<Range<Bytes>> {
         let mut range = None;
@@ -132,22 +153,40 @@ impl Stream {
             && let Slot::Moving(id) = core::mem::replace(slot, Slot::Ready)
         {
             range = core.writes.kept.has_come(self.volume, self.id, (block, id));
+            // Its stream had it by the end of the disk's command only as far as the account goes.
+            let late_by =
+                self.was_due(block).map_or(Duration::ZERO, |due| now.saturating_since(due));
+            self.account.late_max = self.account.late_max.max(late_by);
+            self.account.late_requests += u64::from(!late_by.is_zero());
         }
         let Core { arena, writes, .. } = core;
         let is_kept = writes.kept.keep(arena, self.volume, (range.clone(), room));
         range.filter(|_| is_kept)
     }
 
-    /// Asks for a block that is kept; false where it is not.
-    pub(crate) fn recall(&mut self, core: &mut Core, now: Instant, block: u64) -> bool {
+    /// Asks for a block that is kept, in place of what its disk was asked for, if it was; false
+    /// where it is not kept, or would come later than from the disk.
+    pub(crate) fn recall(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        block: u64,
+        waiting: Option<CommandId>,
+    ) -> bool {
         let range = self.range_of(core, block);
         let len = range.end - range.start;
-        if !self.is_worth_copying(core, now, block, len) {
+        let disk = self.disk_of(core, block);
+        let (deadline, advance) =
+            (self.task_on(disk).task.deadline, core.disks[disk.as_usize()].queue.advance());
+        let due = waiting.and_then(|id| core.due(id)).map(|due| due.saturating_sub(advance));
+        let by = due.unwrap_or(now.saturating_add(deadline));
+        if !self.is_worth_copying(core, (now, by), block, len) {
             return false;
         }
         let Some((disk, copy, owner)) = self.recalling(core, block) else { return false };
         core.writes.kept.copies(now, len);
-        let id = core.submit(now, disk, self.class(disk), copy, owner);
+        let asked = by.saturating_sub(deadline);
+        let id = core.submit_copy(asked, disk, self.class(disk), copy, owner);
         self.forget_lost(block, Bytes::ZERO);
         *self.window.get_mut(block).expect("a block of the window") = Slot::Moving(id);
         self.note_end(core, block);
@@ -175,7 +214,7 @@ impl Stream {
         // Of a block that is read on from where the volume ended, the program has what lies before.
         let is_whole = || core.transfers(id) == Some(&self.range_of(core, block));
         let waits = may && core.waits_as(id).is_some() && is_whole();
-        if waits && self.recall(core, now, block) {
+        if waits && self.recall(core, now, block, Some(id)) {
             let is_out = core.cancel(id);
             assert!(is_out, "it waits");
         }
@@ -202,7 +241,6 @@ impl Stream {
 
 impl Node {
     /// From now on streams have from memory what others of their volume have just read or written.
-    /// No daemon asks for it yet (docs/caching.md).
     pub fn share_reads(&mut self) {
         self.core.writes.kept.is_on = true;
     }
@@ -221,7 +259,7 @@ impl Node {
         let has_writer = self.streams.has_writer(id);
         let stream = self.streams.get_mut(id).expect("a stream outlives its commands");
         let (mode, volume) = (stream.mode, stream.volume);
-        let kept = stream.kept(&mut self.core, what);
+        let kept = stream.kept(&mut self.core, now, what);
         stream.pump(&mut self.core, now, has_writer);
         stream.leave_retired(&mut self.core);
         self.after(now, id);
