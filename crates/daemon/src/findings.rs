@@ -78,7 +78,8 @@ fn findings(status: &Status, policy: &PolicyState) -> Vec<Finding> {
     found.extend(of_host("host/delivery".into(), way, &status.delivery));
     status.volumes.iter().for_each(|volume| of_volume(volume, &mut found));
     for stream in &status.streams {
-        of_stream(stream, status.size_of(&stream.volume), &mut found);
+        let is_ring = status.is_ring(&stream.volume);
+        of_stream(stream, (status.full_at(&stream.volume), is_ring), &mut found);
     }
     found.extend(status.warnings.iter().enumerate().map(|(n, warning)| {
         let next = "do what it says, and start the daemon again";
@@ -169,7 +170,7 @@ fn of_volume(volume: &Volume, found: &mut Vec<Finding>) {
 const WHY_LATE: &str = "`slackline pool status` says whether the disk took longer than its \
                         profile says (overruns) or the host was late";
 
-fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
+fn of_stream(stream: &Stream, (size, is_ring): (Option<Bytes>, bool), found: &mut Vec<Finding>) {
     let name = format!("stream {} on {}", stream.id, stream.volume);
     let key = |what: &str| format!("stream/{}/{what}", stream.id);
     let mut found = |finding| found.push(on(&stream.volume, finding));
@@ -180,11 +181,18 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
         found(broken(key("late"), what, WHY_LATE));
     }
     if !stream.gap_bytes.is_zero() {
-        let what = format!(
-            "{name}: {} were given up, because a disk did not answer in time",
-            stream.gap_bytes
-        );
-        found(broken(key("gap"), what, WHY_LATE));
+        let gap = stream.gap_bytes;
+        let what = format!("{name}: {gap} were given up, because a disk did not answer in time");
+        match is_ring {
+            // What a ring gave up before a slow reader came there is nobody's fault.
+            true => {
+                let what = format!("{name}: {gap} were not there any more, or were late");
+                let next = "a reader that is overtaken by its ring is told a gap: begin later in it, or make \
+                            the ring larger";
+                found(look(key("gap"), what, next));
+            }
+            false => found(broken(key("gap"), what, WHY_LATE)),
+        }
     }
     if let Some(rate) = faster_source(stream) {
         let what = format!(
@@ -380,5 +388,25 @@ pub mod tests {
         assert_eq!((all.sound, &*all.verdict), (false, "1 thing is broken, 1 to look at"));
         status["streams"][0]["miss_per_billion"] = json!(1_000_000);
         assert_eq!(found(&status), [Weight::Look]);
+    }
+
+    /// A ring is never full, and a reader that it has overtaken is no broken promise.
+    #[test]
+    fn a_ring_is_not_told_to_be_full_nor_its_disks_to_be_late() {
+        let mut status = sound();
+        status["volumes"][0]["ring"] = json!({ "start_bytes": 16_777_216, "held_bytes": 1 });
+        status["streams"][0]["position_bytes"] = json!(99_940_000_000_u64);
+        let found = |status: &Value| {
+            findings(&serde_json::from_value(status.clone()).unwrap(), &policy(true))
+        };
+        assert_eq!(found(&status), []);
+        status["streams"][0]["gap_bytes"] = json!(4096);
+        let found = found(&status);
+        let [one] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(one.weight, Weight::Look);
+        assert!(
+            one.what.contains("not there any more") && one.next_step.contains("ring"),
+            "{one:?}"
+        );
     }
 }

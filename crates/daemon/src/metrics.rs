@@ -166,7 +166,7 @@ fn pool(told: &mut Told<'_>, status: &Status) -> fmt::Result {
         alone(memory.kept_bytes.get() as f64),
     )?;
     told.counter(
-        ("from_memory_bytes_total", "Bytes that readers had from there in place of a disk."),
+        ("from_memory_bytes", "Bytes that readers had from there in place of a disk."),
         [(Labels::new(), memory.from_memory_bytes.get())],
     )?;
     let warnings = ("warnings", "What the daemon could not get from the host.");

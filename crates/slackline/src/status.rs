@@ -84,7 +84,7 @@ fn streams(status: &Status) -> String {
     ];
     let mut table = Table::new(&headings);
     for stream in &status.streams {
-        let size = status.size_of(&stream.volume);
+        let size = status.full_at(&stream.volume);
         table.row(vec![
             stream.id.to_string(),
             stream.volume.clone(),

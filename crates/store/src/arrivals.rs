@@ -41,7 +41,9 @@ impl Store {
             let Some(said) = said else { continue };
             others -= usize::from(!rose);
             more -= said.points.len().saturating_sub(CORNERS);
-            may_drop &= said.dropped.is_empty();
+            // A record has room for one of the two.
+            may_drop &= said.dropped.is_empty() && more == MORE_CORNERS;
+            more = if said.dropped.is_empty() { more } else { 0 };
             let before = volume.recorded.size();
             let change = Change::Recorded { volume: id, more: said };
             self.state.apply(&change).expect("what was made from it applies");

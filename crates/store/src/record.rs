@@ -17,6 +17,8 @@ pub struct RecordContent {
     pub extents: u64,
     /// Volumes whose length rose.
     pub lengths: u64,
+    /// Of these, volumes of which it is noted when they were recorded: those that streams record.
+    pub recorded: u64,
 }
 
 impl RecordContent {
@@ -26,16 +28,16 @@ impl RecordContent {
     }
     /// Bytes that are written on each disk at the most: a header, what stands
     /// before changes, the changes; for each extent a watermark as a change of its own, and a list of blocks as if
-    /// it had holes; for each volume a length, and when it was recorded; the times of some
-    /// volumes; in whole blocks, and twice.
+    /// it had holes; for each volume a length, for some when they were recorded, and the times of
+    /// some; in whole blocks, and twice.
     pub fn size_max(&self) -> Bytes {
         let fixed = Bytes::new((format::header::LEN + format::changes::LEN) as u64);
         let extents = Bytes::new(format::written::LEN as u64 + SCATTERED_SIZE) * self.extents;
         let lengths = Bytes::new(format::length::LEN as u64) * self.lengths;
         let times = Bytes::new((format::times::LEN * TIMES_MAX) as u64);
         let recorded = (format::recorded::LEN + format::point::LEN * CORNERS) as u64;
-        let recorded = Bytes::new(recorded) * (self.lengths + OTHERS as u64);
-        let more = Bytes::new((format::point::LEN * MORE_CORNERS + DROPPED_MAX) as u64);
+        let recorded = Bytes::new(recorded) * (self.recorded + OTHERS as u64);
+        let more = Bytes::new((format::point::LEN * MORE_CORNERS).max(DROPPED_MAX) as u64);
         (fixed + self.changes + extents + lengths + times + recorded + more).round_up(BLOCK) * 2
     }
 }

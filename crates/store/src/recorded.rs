@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use units::Bytes;
 
 /// The most corners that any volume has: 48 KiB of a checkpoint.
-pub(crate) const POINTS_MAX: usize = 4096;
+pub(crate) const POINTS_MAX: usize = 2048;
 /// What fits into a corner: the times of 8,900 years, and places far beyond any disk.
 const NUMBER_MAX: u64 = (1 << 48) - 1;
 /// How often the tolerance can have doubled: to longer than the times of any corner.

@@ -8,7 +8,7 @@
 //! line breaks.
 //!
 //! Invariants: a record has at most [`CORNERS`] corners for each volume whose length rose, and for
-//! [`OTHERS`] more; [`MORE_CORNERS`] more for all of them together, and one list of corners that are
+//! [`OTHERS`] more; [`MORE_CORNERS`] more for all of them together, or one list of corners that are
 //! dropped. What does not fit waits for the next record. A volume never has more corners than
 //! [`limit`], and never so many that a checkpoint would be larger than its place: then the
 //! tolerance doubles until a quarter of the corners can go, and without any room nothing is noted.
@@ -37,7 +37,7 @@ pub(crate) const CORNERS: usize = 2;
 /// Volumes whose length did not rise and that a record has corners of nevertheless.
 pub(crate) const OTHERS: usize = 8;
 /// Corners that a record has beyond, of all volumes together.
-pub(crate) const MORE_CORNERS: usize = 64;
+pub(crate) const MORE_CORNERS: usize = 21;
 /// Bytes of the longest list of corners that are dropped.
 pub(crate) const DROPPED_MAX: usize = POINTS_MAX / 8;
 
@@ -155,7 +155,7 @@ impl Noted {
     pub(crate) fn on_with(
         &mut self,
         volume: &Volume,
-        most: usize,
+        mut most: usize,
         room: usize,
         may_drop: bool,
     ) -> Option<More> {
@@ -169,6 +169,7 @@ impl Noted {
             let thinned = thinned(&volume.recorded);
             match thinned.filter(|_| may_drop) {
                 Some(thinned) => {
+                    most = most.min(CORNERS);
                     (said.doublings, said.dropped) = (thinned.doublings, thinned.dropped);
                     (kept, last) = (thinned.left, thinned.last);
                     self.door = None;

@@ -148,6 +148,7 @@ fn no_record_is_longer_than_the_formula_says() {
                 changes: Bytes::new(staged.changes),
                 extents: staged.extents.len() as u64,
                 lengths: staged.lengths.len() as u64,
+                recorded: staged.lengths.len() as u64,
             };
             let most = content.size_max();
             let Some(record) = commit(&mut store, &mut disks) else { continue };

@@ -110,7 +110,7 @@ function show(overview) {
     line.append(make("p", one.what), make("p", `next: ${one.next_step}`, "next"));
     return line;
   }));
-  const sizes = new Map(status.volumes.map((one) => [one.name, one.size_bytes]));
+  const sizes = new Map(status.volumes.filter((one) => !one.ring).map((one) => [one.name, one.size_bytes]));
   const number = "number";
   table("streams", [
     ["volume", (s) => s.volume],

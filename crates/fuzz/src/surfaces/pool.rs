@@ -62,7 +62,7 @@ fn put(field: Field, bytes: &mut [u8], value: u64) {
 
 /// A pool with a few volumes, some with data, and a log of a few records.
 fn lived_in(disks: usize) -> Vec<Disk> {
-    let mut disks = new_pool(1, &vec![Bytes::mib(12); disks]);
+    let mut disks = new_pool(1, &vec![Bytes::mib(64); disks]);
     for round in 0..2 {
         let mut store = open(&mut disks).expect("a pool").store;
         for i in 0..2u64 {
@@ -102,6 +102,11 @@ fn seen_as_files(store: &mut store::Store) {
     store.set_clock(1_700_000_009_000_000_000);
     store.note_arrived(id, Bytes::kib(8), Bytes::kib(16));
     store.note_length(id, Bytes::kib(16));
+    let ring = store.create_ring("ring", Bytes::mib(32), &Placement::default(), Ownership::ROOT);
+    let ring = ring.expect("room");
+    store.note_length(ring, Bytes::mib(20));
+    store.give_up(ring, Bytes::mib(33)).expect("it is full there");
+    store.keep_for(ring, Some(units::Duration::from_secs(3_600))).expect("a ring");
     store.rename(&[(held, "d/film".into())], None).expect("the name is free");
     store.set_times(held, Times { accessed: -1, modified: 2, changed: 3 }).expect("room");
     let kind = ServiceKind::BestEffort { priority: ServicePriority::Background };

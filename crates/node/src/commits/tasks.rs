@@ -93,6 +93,7 @@ impl Log {
             changes: limits::RECORD_CHANGES,
             extents: self.extents + limits::RECORD_EXTENTS,
             lengths: self.writers.len() as u64 + limits::RECORD_EXTENTS,
+            recorded: self.writers.len() as u64,
         };
         content.size_max()
     }

@@ -58,7 +58,8 @@ fn the_longest_record_is_that_of_all_writers_and_of_what_others_may_add() {
     let mut driver = Setup::new(1).open();
     let longest = |extents: u64, writers: u64| {
         let (changes, more) = (limits::RECORD_CHANGES, limits::RECORD_EXTENTS);
-        RecordContent { changes, extents: extents + more, lengths: writers + more }.size_max()
+        let (extents, lengths, recorded) = (extents + more, writers + more, writers);
+        RecordContent { changes, extents, lengths, recorded }.size_max()
     };
     let before = driver.node.log();
     assert_eq!(before.record_max, longest(0, 0));

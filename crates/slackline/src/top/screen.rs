@@ -175,7 +175,7 @@ fn all(frame: &mut Frame<'_>, state: &State, area: Rect) {
     ];
     let head = Row::new(heads).style(faint());
     let row = |stream: &&Stream| {
-        let size = status.size_of(&stream.volume);
+        let size = status.full_at(&stream.volume);
         let left = stream.left(size).map_or_else(|| "-".into(), span);
         let asked = &stream.contract.rate_bytes_per_second;
         let is_late = stream.late_requests > 0 && stream.miss_per_billion.is_none();
@@ -232,7 +232,7 @@ fn one(frame: &mut Frame<'_>, state: &State, stream: &Stream, area: Rect) {
     let block = Block::bordered().title(format!(" stream {} on {} ", stream.id, stream.volume));
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let size = state.overview.status.size_of(&stream.volume);
+    let size = state.overview.status.full_at(&stream.volume);
     let left = stream.left(size).map_or_else(|| "-".into(), span);
     let contract = &stream.contract;
     let lines = [

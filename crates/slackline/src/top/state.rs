@@ -177,7 +177,7 @@ impl State {
             Order::Got => sorted.sort_by_key(|one| Reverse(self.got(one.id))),
             Order::Late => sorted.sort_by_key(|one| Reverse(one.late_requests)),
             Order::Left => {
-                let left = |one: &Stream| one.left(status.size_of(&one.volume));
+                let left = |one: &Stream| one.left(status.full_at(&one.volume));
                 sorted.sort_by_key(|one| left(one).unwrap_or(Duration::MAX));
             }
         }

@@ -69,7 +69,7 @@ fn the_cameras_of_the_example_all_fit() {
     let _daemon = dir.serve(&dir.make_pool(&["a"]));
     let text = std::fs::read_to_string(root().join("examples/recorder.toml")).unwrap();
     let file = dir.text("recorder.toml");
-    std::fs::write(&file, text.replace("200GiB", "8MiB")).unwrap();
+    std::fs::write(&file, text.replace("keep =", "size = '8MiB'\nkeep =")).unwrap();
     let checked = dir.run(&["cameras", &file, "--check"]);
     assert!(checked.text().contains("10 cameras: all fit"), "{}{}", checked.text(), checked.err);
 }

@@ -644,9 +644,10 @@ pub fn accounts(store: &Store) -> Verdict {
             return Err(format!("{space:?}, but volumes have {extents} extents"));
         }
         for volume in store.volumes() {
-            for i in 0..volume.extents() {
+            let first = volume.start() / EXTENT;
+            for i in first..first + volume.extents() {
                 let place = store.locate(volume.id(), i).expect("every extent lies somewhere");
-                if volume.length() > volume.size() {
+                if volume.length() > volume.end() {
                     return Err(format!("{volume:?} shows more than it has"));
                 }
                 let key = (place.disk, place.offset.get());
