@@ -7,6 +7,7 @@
 mod pages;
 #[path = "../support/mod.rs"]
 mod support;
+mod ten;
 
 use serde_json::Value;
 use std::fs::File;
@@ -60,8 +61,11 @@ impl<'a> Cameras<'a> {
     fn seen(&self, name: &str) -> Value {
         let Ok(mut from) = UnixStream::connect(self.dir.path("c.sock")) else { return Value::Null };
         let mut text = String::new();
-        from.read_to_string(&mut text).unwrap();
-        let all: Value = serde_json::from_str(&text).unwrap();
+        // Of one that is being killed nothing comes, or a part.
+        let read = from.read_to_string(&mut text);
+        let Some(all) = read.ok().and_then(|_| serde_json::from_str::<Value>(&text).ok()) else {
+            return Value::Null;
+        };
         let all = all["cameras"].as_array().unwrap();
         all.iter().find(|seen| seen["name"] == name).unwrap().clone()
     }
@@ -76,6 +80,12 @@ impl<'a> Cameras<'a> {
         let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
         let all = whole.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         all.filter(|event| event["event"] == kind).collect()
+    }
+
+    /// Ends it at once.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Ends it as a service manager does; it ends with 0.

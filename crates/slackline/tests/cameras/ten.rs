@@ -1,0 +1,148 @@
+//! Ten cameras beside greedy programs, while the daemon, cameras and the supervisor are killed in
+//! turn.
+//!
+//! A camera here writes what time it is: each 16 bytes are a number that grows by one in a
+//! thirtieth of a millisecond, however often it is started. So a gap says when nothing was recorded.
+
+use super::support::{Scratch, signal, wait_until};
+use super::{Cameras, LINE, breaks, numbers};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Numbers in a second.
+const EACH: u64 = 31_250;
+const CAMERAS: usize = 10;
+
+/// The number of now.
+fn number() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    u64::try_from(now.as_micros() * u128::from(EACH) / 1_000_000).unwrap()
+}
+
+fn camera(dir: &Scratch, name: &str, size: u64) -> String {
+    let pid = dir.text(name);
+    format!(
+        "[[camera]]\nname = '{name}'\nrate = '1MB/s'\nrate_max = '2MB/s'\nsize = '{size}B'\n\
+         command = ['perl', '-e', '''use Time::HiRes qw(time sleep); $| = 1;\n\
+         open(my $pid, q(>), q({pid})); print $pid $$; close $pid;\n\
+         my $n = int(time * {EACH}); while (1) {{ sleep 0.05; my $m = int(time * {EACH});\n\
+         print join q(), map {{ sprintf qq(%015d\\n), $_ }} $n .. $m - 1; $n = $m; }}''']\n"
+    )
+}
+
+/// Says that it is over, also where a test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What was killed when, and of each camera what was durable before.
+enum Killed {
+    Daemon,
+    Camera(usize, u64),
+    Supervisor(u64, Vec<u64>),
+}
+
+/// What is missing was not acknowledged, and is of when a camera or the supervisor was killed. The
+/// daemon's end costs no byte.
+#[test]
+fn ten_cameras_lose_nothing_that_was_acknowledged_whoever_is_killed() {
+    let seconds = std::env::var("SLACKLINE_CAMERA_SECONDS").ok().and_then(|n| n.parse().ok());
+    let seconds: u64 = seconds.unwrap_or(12);
+    let dir = Scratch::new();
+    let size = (seconds + 60) * EACH * LINE * 2;
+    let pool = size * CAMERAS as u64 + (256 << 20);
+    let disks = dir.make_pool_of(&["a"], &format!("{pool}B"));
+    let mut daemon = Some(dir.serve(&disks));
+    dir.run(&["volume", "create", "index", "--size", "64MiB"]).succeeded();
+    dir.run_with(&["record", "index", "--rate", "20MB/s"], &vec![7; 64 << 20]).recorded();
+    let names: Vec<String> = (0..CAMERAS).map(|at| format!("cam{at}")).collect();
+    let file: String = names.iter().map(|name| camera(&dir, name, size)).collect();
+    let mut cameras = Cameras::start(&dir, &file);
+    let durable = |cameras: &Cameras<'_>| -> Vec<u64> {
+        names.iter().map(|name| cameras.durable(name)).collect()
+    };
+    wait_until(|| durable(&cameras).iter().all(|&bytes| bytes > 100_000));
+
+    let (over, mut killed, began) = (AtomicBool::new(false), Vec::new(), Instant::now());
+    std::thread::scope(|scope| {
+        let _over = Over(&over);
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    dir.run(&["export", "index", "/dev/null"]); // fails while nobody serves
+                }
+            });
+        }
+        let pause = Duration::from_secs((seconds / 30).clamp(1, 10));
+        let mut turn = 0;
+        while began.elapsed() < Duration::from_secs(seconds) || turn % 3 != 0 {
+            std::thread::sleep(pause);
+            let before = durable(&cameras);
+            match turn % 3 {
+                0 => {
+                    killed.push(Killed::Daemon);
+                    daemon.take().expect("it serves").kill();
+                    wait_until(|| cameras.seen("cam0")["state"] == "no daemon");
+                    daemon = Some(dir.serve(&disks));
+                }
+                1 => {
+                    let at = turn / 3 % CAMERAS;
+                    killed.push(Killed::Camera(at, number()));
+                    let pid = std::fs::read_to_string(dir.path(&names[at])).unwrap();
+                    signal(pid.trim().parse().unwrap(), "KILL");
+                }
+                _ => {
+                    killed.push(Killed::Supervisor(number(), before.clone()));
+                    cameras.kill();
+                    cameras = Cameras::start(&dir, &file);
+                }
+            }
+            wait_until(|| {
+                let now = durable(&cameras);
+                now.iter().zip(&before).all(|(now, before)| *now > before + EACH * LINE)
+            });
+            turn += 1;
+        }
+    });
+    let acknowledged = durable(&cameras);
+    cameras.end();
+
+    let mut missing = 0;
+    for (at, name) in names.iter().enumerate() {
+        let numbers = numbers(&dir, name);
+        assert!(numbers.len() as u64 * LINE >= acknowledged[at], "{name}");
+        for (last, next) in breaks(&numbers) {
+            assert!(next > last, "{name}: {next} comes behind {last}");
+            let place = numbers.partition_point(|number| *number <= last) as u64 * LINE;
+            // Up to when it was killed all is there, but for what it had not yet written.
+            let explains = |killed: &Killed| match killed {
+                Killed::Daemon => false,
+                Killed::Camera(which, when) => {
+                    *which == at
+                        && last + 5 * EACH >= *when
+                        && next > *when
+                        && next < when + 60 * EACH
+                }
+                Killed::Supervisor(when, durable) => {
+                    place >= durable[at] && last <= *when && next > *when && next < when + 60 * EACH
+                }
+            };
+            assert!(killed.iter().any(explains), "{name}: nothing between {last} and {next}");
+            missing += next - last - 1;
+        }
+    }
+    let of = |kind: fn(&Killed) -> bool| killed.iter().filter(|killed| kind(killed)).count();
+    println!(
+        "{} s, {} bytes recorded, {} missing; killed: daemon {}, cameras {}, supervisor {}",
+        began.elapsed().as_secs(),
+        acknowledged.iter().sum::<u64>(),
+        missing * LINE,
+        of(|killed| matches!(killed, Killed::Daemon)),
+        of(|killed| matches!(killed, Killed::Camera(..))),
+        of(|killed| matches!(killed, Killed::Supervisor(..))),
+    );
+}
