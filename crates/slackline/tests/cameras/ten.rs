@@ -3,6 +3,7 @@
 //!
 //! A camera here writes what time it is: each 16 bytes are a number that grows by one in a
 //! thirtieth of a millisecond, however often it is started. So a gap says when nothing was recorded.
+#![allow(clippy::print_stdout)] // the figures, for whoever runs it with --nocapture
 
 use super::support::{Scratch, signal, wait_until};
 use super::{Cameras, LINE, breaks, numbers};
