@@ -152,7 +152,7 @@ impl Client {
         http::exchange(self.socket(), "PUT", &path, Some(times)).map(drop)
     }
 
-    /// Says for how long a ring keeps what is recorded, from now on, durably: from a second to 100
+    /// Says for how long a ring keeps what is recorded, from now on, durably: from a second to 36
     /// years; none is as long as there is room.
     pub fn volume_keep(&self, name: &str, keep: Option<Duration>) -> Result<()> {
         let keep = VolumeKeep { keep_ns: keep };

@@ -14,16 +14,19 @@ use crate::volume::Volume;
 use core::ops::Range;
 use units::{Bytes, Duration};
 
-/// The longest time that a ring keeps what is recorded: 36 years, in seconds.
+/// The shortest time that a ring keeps what is recorded.
+const KEEP_MIN: Duration = Duration::from_secs(1);
+/// The longest: 36 years, in seconds.
 const KEEP_MAX: u32 = 1_152_921_504;
 
-/// In whole seconds, for how long a ring keeps what is recorded to it.
+/// For how many whole seconds a ring keeps what is recorded to it: never less than was asked for.
 ///
 /// # Errors
 /// [`StoreError::BadKeep`] where it is not from one second to 36 years.
 pub fn keep_seconds(keep: Duration) -> Result<u32, StoreError> {
-    let seconds = u32::try_from(keep.as_nanos() / 1_000_000_000).ok();
-    seconds.filter(|seconds| (1..=KEEP_MAX).contains(seconds)).ok_or(StoreError::BadKeep)
+    let seconds = u32::try_from(keep.as_nanos().div_ceil(1_000_000_000)).ok();
+    let seconds = seconds.filter(|&seconds| keep >= KEEP_MIN && seconds <= KEEP_MAX);
+    seconds.ok_or(StoreError::BadKeep)
 }
 
 impl State {
@@ -100,7 +103,7 @@ impl Store {
     /// is room. Durable with the next commit.
     ///
     /// # Errors
-    /// Where it is no ring, the pool is read-only, or the time is not from one second to 100
+    /// Where it is no ring, the pool is read-only, or the time is not from one second to 36
     /// years.
     pub fn keep_for(&mut self, id: VolumeId, keep: Option<Duration>) -> Result<(), StoreError> {
         self.check_writable()?;

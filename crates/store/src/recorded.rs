@@ -12,7 +12,7 @@ use crate::sizes::BLOCK;
 use alloc::vec::Vec;
 use units::Bytes;
 
-/// The most corners that any volume has: 48 KiB of a checkpoint.
+/// The most corners that any volume has: 24 KiB of a checkpoint.
 pub(crate) const POINTS_MAX: usize = 2048;
 /// What fits into a corner: the times of 8,900 years, and places far beyond any disk.
 const NUMBER_MAX: u64 = (1 << 48) - 1;
@@ -134,16 +134,21 @@ impl Recorded {
         Some(nanos(time_on(a, b, (start / BLOCK).max(a.block))))
     }
     /// Up to where all was recorded before a time, in nanoseconds since 1970, as far as that is
-    /// known: where a clock was set back, what lies behind something younger does not count.
+    /// known: where a clock was set back, what lies behind something younger does not count, and
+    /// neither does what lies before the first line, as long as that is younger.
     pub fn recorded_before(&self, time: i64) -> Bytes {
         let at = Point::new(Bytes::ZERO, time).at;
-        let first = self.lines().find(|(a, b)| a.at.max(b.at) >= at);
-        let block = match first {
-            Some((a, b)) if a.at < at => between(a.block, b.block, at - a.at, b.at.abs_diff(a.at)),
-            Some((a, _)) => a.block,
-            None => self.lines().next_back().map_or(0, |(_, b)| b.block),
-        };
-        offset(block)
+        let mut before = 0;
+        for (a, b) in self.lines() {
+            if a.at.max(b.at) >= at {
+                if a.at < at {
+                    before = between(a.block, b.block, at - a.at, b.at.abs_diff(a.at));
+                }
+                break;
+            }
+            before = b.block;
+        }
+        offset(before)
     }
     /// When the last byte was recorded.
     pub fn ends(&self) -> Option<i64> {
@@ -339,6 +344,10 @@ mod tests {
         assert_eq!((before(hour * 10 + 80_000), before(hour * 10 + 80_001)), (20, 30));
         assert_eq!(before(hour * 9 + 85_000), 0);
         assert_eq!(Recorded::default().recorded_before(i64::MAX), Bytes::ZERO);
+        // Of what lies before the first line nothing is known but that it is older than that.
+        let late = recorded(&[(5, 1_000), (10, 2_000)]);
+        let before = |at| late.recorded_before(ms(at)) / BLOCK;
+        assert_eq!((before(999), before(1_000), before(1_200), before(9_999)), (0, 0, 6, 10));
     }
 
     #[test]
