@@ -48,13 +48,13 @@ pub const METADATA_PIECE: Bytes = Bytes::kib(64);
 pub const METADATA_COMMAND_MAX: Bytes = Bytes::kib(256);
 /// Changes of volumes, of extents that move and of suspect extents for which a record has room
 /// beside writers: some hundred volumes of 20 runs between two commits. More take longer.
-pub const RECORD_CHANGES: Bytes = Bytes::kib(8);
+pub const RECORD_CHANGES: Bytes = Bytes::kib(7);
 /// One rename of a directory is a change of this length at the most: of some hundred volumes, in
 /// one section under the pool's lock.
 pub const RENAMED_MAX: Bytes = Bytes::kib(4);
 /// Where more changes of volumes than these wait for a commit, who makes another waits for it,
 /// too: beside them a record has room for one rename.
-pub const STAGED_MAX: Bytes = Bytes::kib(4);
+pub const STAGED_MAX: Bytes = Bytes::kib(3);
 /// So many do not wait for the commit interval.
 pub const STAGED_SOON: Bytes = Bytes::kib(2);
 /// Extents that best effort may write to for the first time between two commits, and volumes

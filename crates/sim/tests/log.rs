@@ -347,7 +347,7 @@ fn a_writer_whose_records_do_not_fit_the_log_is_refused() {
     }
     world.call(Op::StreamClose { stream: writers.pop().expect("one was too many") }).unwrap();
     assert_eq!(world.node.log().contract, least.contract);
-    assert!(writers.len() > 2, "{}", writers.len());
+    assert!(writers.len() > 3, "{}", writers.len());
     // Readers take what time there is.
     let mut readers = Vec::new();
     let mut rate = 8_000_000;
@@ -463,7 +463,6 @@ fn no_record_is_longer_than_what_the_contracts_of_the_log_hold() {
         world.run_for(Duration::from_secs(5));
         let least = world.node.log();
         assert!(least.record_max <= least.contract && least.contract < most, "{least:?}");
-        shrunk += 1;
         assert_eq!(late(&world), 0);
         for seen in &all {
             let error = seen.borrow().error.clone();

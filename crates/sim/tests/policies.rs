@@ -238,8 +238,7 @@ fn in_sweeps_more_readers_than_by_bounds_play_on_beside_a_writer_a_service_and_g
     let recorder = Recorder::new("w", 5, of(), Bytes::kib(50), SIZE);
     tallies.push(recorder.tally());
     world.add(recorder);
-    // Beside the writer the log has a second piece in each commit, which is a reader's part of a sweep.
-    for number in 0..swept as u64 - 12 {
+    for number in 0..swept as u64 - 11 {
         let player = Player::new("v", 1, of(), Bytes::kib(50 + number), SIZE);
         tallies.push(player.tally());
         world.add(player);
