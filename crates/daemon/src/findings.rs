@@ -181,18 +181,18 @@ fn of_stream(stream: &Stream, (size, is_ring): (Option<Bytes>, bool), found: &mu
         found(broken(key("late"), what, WHY_LATE));
     }
     if !stream.gap_bytes.is_zero() {
-        let gap = stream.gap_bytes;
-        let what = format!("{name}: {gap} were given up, because a disk did not answer in time");
-        match is_ring {
+        let (gap, key) = (stream.gap_bytes, key("gap"));
+        found(if is_ring {
             // What a ring gave up before a slow reader came there is nobody's fault.
-            true => {
-                let what = format!("{name}: {gap} were not there any more, or were late");
-                let next = "a reader that is overtaken by its ring is told a gap: begin later in it, or make \
-                            the ring larger";
-                found(look(key("gap"), what, next));
-            }
-            false => found(broken(key("gap"), what, WHY_LATE)),
-        }
+            let what = format!("{name}: {gap} were not there any more, or were late");
+            let next = "a reader that is overtaken by its ring is told a gap: begin later in it, or make \
+                        the ring larger";
+            look(key, what, next)
+        } else {
+            let what =
+                format!("{name}: {gap} were given up, because a disk did not answer in time");
+            broken(key, what, WHY_LATE)
+        });
     }
     if let Some(rate) = faster_source(stream) {
         let what = format!(

@@ -100,17 +100,15 @@ impl<B: Backend> Aside<B> {
     }
 }
 
-/// The first piece of a copy, from where and to where, and the rest as a command; none where there
-/// is no rest.
-fn first_piece(command: &DiskCommand) -> Option<([Span; 2], DiskCommand)> {
-    let DiskAction::Copy { from, offset, span, written } = &command.action else { return None };
+/// Takes the first piece off a copy: from where, and to where. None where there is no more than that.
+fn first_piece(command: &mut DiskCommand) -> Option<[Span; 2]> {
+    let DiskAction::Copy { from, span, .. } = &mut command.action else { return None };
     if span.len <= PIECE {
         return None;
     }
     let ([near, far], [to, far_to]) = (from.cut(PIECE), span.cut(PIECE));
-    let (offset, written) = (*offset, written.clone());
-    let action = DiskAction::Copy { from: far, offset, span: far_to, written };
-    Some(([near, to], DiskCommand { action, ..command.clone() }))
+    (*from, *span) = (far, far_to);
+    Some([near, to])
 }
 
 /// The thread, where the system has one. It ends with what sends to it.
@@ -142,13 +140,13 @@ impl<B: Backend> Backend for Aside<B> {
 
     fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) {
         let until = match self.copies.pop_front() {
-            Some(command) => {
+            Some(mut command) => {
                 // The device works meanwhile.
                 self.disk.submit();
-                match first_piece(&command) {
-                    Some(([from, span], rest)) => {
+                match first_piece(&mut command) {
+                    Some([from, span]) => {
                         copy(&self.around.arena, from, span);
-                        self.copies.push_front(rest);
+                        self.copies.push_front(command);
                     }
                     None => self.disk.start(command),
                 }
