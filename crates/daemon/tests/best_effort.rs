@@ -1,14 +1,12 @@
 //! Best effort through the daemon: many requests at once, and no more than that.
 
-mod support;
-
+use crate::support::{Running, noise};
 use client::control::Priority;
 use client::units::Bytes;
 use client::{Code, Error};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use support::{Running, noise};
 use wire::frame::{BODY_MAX, HEAD_LEN, Head, OUTSTANDING_MAX, VERSION};
 
 #[test]

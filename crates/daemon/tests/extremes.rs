@@ -2,13 +2,8 @@
 //! places where arithmetic breaks: each is answered, none with a fault of the daemon's, and
 //! the pool serves on.
 
-#[path = "support/http.rs"]
-mod http;
-#[path = "support/real.rs"]
-mod real;
-
-use http::ask;
-use real::Real;
+use crate::http::ask;
+use crate::real::Real;
 use serde_json::{Value, json};
 
 /// What is no number of a route's: 2^60 is the most that an amount or a time may be.

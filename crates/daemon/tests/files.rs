@@ -5,10 +5,9 @@
 
 #![allow(clippy::print_stdout)] // what another process was told
 
-mod support;
-#[path = "support/users.rs"]
-mod users;
-
+use crate::support;
+use crate::support::{Running, noise};
+use crate::users;
 use client::control::Contract;
 use client::units::{Bytes, Rate};
 use client::{Code, Error};
@@ -18,7 +17,6 @@ use daemon::serve::ServeOptions;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use support::{Running, noise};
 use tempfile::TempDir;
 use units::Duration;
 
@@ -285,6 +283,6 @@ fn the_path_of_a_file_is_told_to_whoever_opened_it() {
         ("SLACKLINE_TEST_STREAM", &mine[0].id.to_string()),
     ];
     let nobody = users::User { uid: 70_004, groups: &[70_300] };
-    users::run_as(nobody, scene.daemon.dir.path(), "as_an_onlooker", &variables);
+    users::run_as(nobody, scene.daemon.dir.path(), "files::as_an_onlooker", &variables);
     reader.close().unwrap();
 }

@@ -7,8 +7,8 @@
 //! many seconds each; `SLACKLINE_FILESYSTEM=xfs` on xfs.
 #![allow(clippy::print_stdout)] // the table is the result
 
-mod support;
-
+use crate::support;
+use crate::support::Running;
 use client::Client;
 use client::control::Contract;
 use daemon::config::SocketMode;
@@ -24,7 +24,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use support::Running;
 use tempfile::TempDir;
 use units::{Bytes, Rate};
 

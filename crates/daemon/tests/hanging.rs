@@ -1,14 +1,12 @@
 //! What hangs while the daemon stops. From the stop on the clock of this test is the
 //! runtime's own, which is set forward: what is waited for is counted, not waited.
 
-mod support;
-
+use crate::support::{Fake, Volume};
 use daemon::config::SocketMode;
 use daemon::limits::{CLIENTS_STOP_WITHIN, GOODBYE_WITHIN};
 use daemon::socket::Claim;
 use std::sync::Arc;
 use std::time::Duration;
-use support::{Fake, Volume};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::time::Instant;

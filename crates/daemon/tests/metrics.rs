@@ -1,13 +1,9 @@
 //! The figures at `/metrics`, read as a collector reads them.
 
-#[path = "support/http.rs"]
-mod http;
-mod support;
-
+use crate::http::ask_with;
+use crate::support::Running;
 use client::control::{Contract, Mode, VolumeCreate};
-use http::ask_with;
 use std::collections::{BTreeMap, BTreeSet};
-use support::Running;
 use units::{Bytes, Rate};
 
 const OPENMETRICS: &str = "application/openmetrics-text;version=1.0.0,text/plain;q=0.5";

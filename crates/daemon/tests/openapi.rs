@@ -1,20 +1,14 @@
 //! The OpenAPI document against its rules, against the committed copy, and
 //! against what the daemon really answers.
 
-#[path = "support/http.rs"]
-mod http;
-#[path = "support/schema.rs"]
-mod schema;
-mod support;
-
+use crate::http::ask;
+use crate::schema::{check, check_answer, check_document};
+use crate::support::Running;
 use daemon::config::SocketMode;
 use daemon::serve::ServeOptions;
-use http::ask;
-use schema::{check, check_answer, check_document};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
-use support::Running;
 use wire::Code;
 
 fn document() -> Value {

@@ -6,21 +6,16 @@
 
 #![allow(clippy::print_stdout)] // what another process was told
 
-#[path = "support/real.rs"]
-mod real;
-#[path = "support/users.rs"]
-mod users;
-
+use crate::real::{Real, contract};
+use crate::users::{User, run_as};
 use client::control::{Access, Mode, Permissions, Service, VolumeCreate};
 use client::units::{Bytes, Rate};
 use client::{Client, Code, Error, OpenOptions};
 use daemon::config::SocketMode;
 use daemon::quotas::{Quotas, Rules, Whole, own_uid};
 use daemon::serve::ServeOptions;
-use real::{Real, contract};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
-use users::{User, run_as};
 
 const MODES: [u16; 18] = [
     0o000, 0o400, 0o200, 0o600, 0o040, 0o020, 0o060, 0o004, 0o002, 0o006, 0o440, 0o604, 0o064,
@@ -163,8 +158,12 @@ fn every_verb_is_for_whom_the_mode_says_on_both_sockets() {
     let socket = daemon.client.socket().to_str().unwrap();
     for (called, user, shift) in USERS {
         make(&daemon);
-        let said =
-            run_as(user, daemon.dir.path(), "as_a_user", &[("SLACKLINE_TEST_SOCKET", socket)]);
+        let said = run_as(
+            user,
+            daemon.dir.path(),
+            "owners::as_a_user",
+            &[("SLACKLINE_TEST_SOCKET", socket)],
+        );
         let mut answers = 0;
         for line in said.lines() {
             let words: Vec<&str> = line.splitn(5, ' ').collect();
@@ -266,7 +265,7 @@ fn lists_do_not_name_what_others_keep_to_themselves() {
         ("SLACKLINE_TEST_CLOSED", &numbers[0]),
         ("SLACKLINE_TEST_OPEN", &numbers[1]),
     ];
-    run_as(USERS[3].1, daemon.dir.path(), "as_an_onlooker", &variables);
+    run_as(USERS[3].1, daemon.dir.path(), "owners::as_an_onlooker", &variables);
     assert_eq!(client.streams().unwrap().len(), 2, "root sees both");
     assert_eq!(client.volumes().unwrap().len(), 3);
 }
@@ -328,7 +327,7 @@ fn under_the_preset_server_nobody_takes_all_space_or_all_metadata() {
     run_as(
         USERS[3].1,
         daemon.dir.path(),
-        "as_somebody_greedy",
+        "owners::as_somebody_greedy",
         &[("SLACKLINE_TEST_SOCKET", socket)],
     );
     // There is room for others, and root has no limit, also with what is somebody else's.
@@ -367,7 +366,12 @@ fn a_groups_volumes_are_counted_together_however_they_come_to_it() {
     }
     let daemon = daemon("preset = 'none'\n[group.70200]\nspace = '3MiB'", 64);
     let socket = daemon.client.socket().to_str().unwrap();
-    run_as(USERS[2].1, daemon.dir.path(), "as_a_member", &[("SLACKLINE_TEST_SOCKET", socket)]);
+    run_as(
+        USERS[2].1,
+        daemon.dir.path(),
+        "owners::as_a_member",
+        &[("SLACKLINE_TEST_SOCKET", socket)],
+    );
     let owners = daemon.client.volumes().unwrap().into_iter();
     let groups: BTreeMap<String, u32> = owners.map(|one| (one.name, one.owner.gid)).collect();
     assert_eq!(groups, [("one".into(), FILM), ("two".into(), 70_300)].into());
@@ -434,7 +438,7 @@ fn the_contract_of_a_handle_is_ended_by_the_owner_of_the_volume_and_its_program_
     let mut page = [0; 4096];
     handle.read_at(Bytes::ZERO, &mut page).unwrap();
     let socket = ("SLACKLINE_TEST_SOCKET", client.socket().to_str().unwrap());
-    let test = "as_somebody_in_whose_way_a_handle_is";
+    let test = "owners::as_somebody_in_whose_way_a_handle_is";
     run_as(USERS[3].1, daemon.dir.path(), test, &[socket]);
     handle.read_at(Bytes::ZERO, &mut page).unwrap();
     run_as(OWNER, daemon.dir.path(), test, &[socket, ("SLACKLINE_TEST_OWNS", "1")]);

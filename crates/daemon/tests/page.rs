@@ -1,13 +1,9 @@
 //! The page for people, and what it asks for.
 
-#[path = "support/http.rs"]
-mod http;
-mod support;
-
-use http::ask;
+use crate::http::ask;
+use crate::support::{Running, contract};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use support::{Running, contract};
 use units::Bytes;
 use wire::control::{EventKind, Overview};
 

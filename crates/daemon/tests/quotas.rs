@@ -3,8 +3,8 @@
 
 #![allow(clippy::print_stdout)] // what another process tried, and what was not tried
 
-mod support;
-
+use crate::support;
+use crate::support::{Running, contract};
 use client::control::{Contract, HolderKind, Priority, Service};
 use client::units::{Bytes, Duration, Rate};
 use client::{Client, Code};
@@ -14,7 +14,6 @@ use daemon::serve::ServeOptions;
 use node::Op;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use support::{Running, contract};
 
 const WHOLE: Whole = Whole { memory: Bytes::mib(64), space: Bytes::mib(100) };
 
@@ -357,7 +356,7 @@ fn another_user_may_not_close_change_or_carry_a_stream_unless_it_is_root() {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let output = std::process::Command::new(&program)
-        .args(["--exact", "as_another_user", "--nocapture"])
+        .args(["--exact", "quotas::as_another_user", "--nocapture"])
         .env("SLACKLINE_TEST_SOCKET", daemon.client.socket())
         .env("SLACKLINE_TEST_STREAM", stream.stream().to_string())
         .uid(65_534)

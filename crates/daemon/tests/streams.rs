@@ -1,13 +1,11 @@
 //! Streams through the daemon: bytes there and back, and every way in which a
 //! program or the daemon can end one.
 
-mod support;
-
+use crate::support::{Running, contract, noise};
 use client::units::Bytes;
 use client::{Code, Error, Piece};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use support::{Running, contract, noise};
 use wire::frame::{HEAD_LEN, Head, VERSION};
 
 #[test]

@@ -1,8 +1,7 @@
 //! A stream to which no connection comes. The clock of this test is the
 //! runtime's own, which is set forward.
 
-mod support;
-
+use crate::support::{Fake, Volume};
 use daemon::limits::ATTACH_WITHIN;
 use daemon::pool::{Answer, Ask, Entry};
 use daemon::quotas::Peer;
@@ -10,7 +9,6 @@ use daemon::sessions::{AttachError, Opened, Sessions};
 use node::{Mode, Op, StreamId};
 use std::sync::Arc;
 use std::time::Duration;
-use support::{Fake, Volume};
 use units::{Bytes, Rate};
 
 async fn open(ask: &Ask, sessions: &Arc<Sessions>) -> StreamId {

@@ -2,8 +2,7 @@
 //! is set forward when nobody has anything to do: what is waited for is counted, not
 //! waited, and what has no end shows at once.
 
-mod support;
-
+use crate::support::{Fake, Volume};
 use daemon::config::SocketMode;
 use daemon::limits::*;
 use daemon::serve::{ServeError, ServeOptions, Serving};
@@ -11,7 +10,6 @@ use daemon::socket::Claim;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use support::{Fake, Volume};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;

@@ -1,12 +1,9 @@
 //! Streams through shared windows, over a real pool: the bytes, the places, the waits,
 //! and everything that a carried stream does as well.
 
-#[path = "support/real.rs"]
-mod real;
-
+use crate::real::{Real, byte, bytes, contract};
 use client::units::{Bytes, Duration};
 use client::{Code, Error, Peek, Piece};
-use real::{Real, byte, bytes, contract};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 

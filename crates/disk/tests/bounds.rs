@@ -1,9 +1,7 @@
 //! A drive never takes longer than its profile says, under any load.
 #![allow(clippy::print_stdout)] // the ratio of bound to reality is a result
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use disk::{Drive, HardDisk, Kind, Model, Profile};
 use units::{Access, Bytes, Command, Duration, Instant, Lba, SECTOR};
 

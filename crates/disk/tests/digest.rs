@@ -2,9 +2,7 @@
 //! commands: whoever makes them quicker must not change them. A digest changes with what a
 //! model means, and then this test has to be told; it prints the new ones.
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use disk::{Bus, Drive, Emulated, Head, Model, Profile};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 

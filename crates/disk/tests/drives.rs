@@ -1,9 +1,8 @@
 //! Each part of a drive, seen from outside by timing: cache, buffer, bus, bad
 //! sectors, queue, pauses.
 
-mod common;
-
-use common::Random;
+use crate::common;
+use crate::common::Random;
 use disk::{Bus, CommandQueue, Drive, Emulated, Flash, HardDisk, Model, Profile, Tracks};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 

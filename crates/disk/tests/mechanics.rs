@@ -1,8 +1,6 @@
 //! What a model tells of arm and platters is what the drive then does.
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use disk::{Drive, HardDisk, Mechanics, Model, Profile};
 use units::{Access, Command, Direction, Duration, Instant, Lba, SECTOR};
 

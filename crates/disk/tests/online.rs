@@ -3,9 +3,7 @@
 //! slower, is found within a stated number of requests.
 #![allow(clippy::print_stdout)] // the table is the result
 
-mod common;
-
-use common::{Random, hold_document};
+use crate::common::{Random, hold_document};
 use disk::online::{Completion, Observations, Observed, Staleness, Verdict};
 use disk::{Drive, Emulated, Head, Model, Profile};
 use std::fmt::Write;

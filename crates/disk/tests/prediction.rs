@@ -3,9 +3,7 @@
 //! percentile of measured requests of that size in that zone, and the longest seek.
 #![allow(clippy::print_stdout)] // the table is the result
 
-mod common;
-
-use common::{Random, hold_document};
+use crate::common::{Random, hold_document};
 use disk::{Drive, HardDisk, Head, Kind, Model, Profile};
 use std::fmt::Write;
 use units::{Access, Command, Direction, Duration, Instant, Lba, SECTOR};

@@ -5,10 +5,9 @@
 //! microseconds, and one in a hundred by up to 8 ms.
 #![allow(clippy::print_stdout)] // the table is a result
 
-mod common;
-
-use common::bench::Bench;
-use common::truth::{MODELS, Truth, check, exceeded, judge};
+use crate::common;
+use crate::common::bench::Bench;
+use crate::common::truth::{MODELS, Truth, check, exceeded, judge};
 use disk::profiler::{Findings, Options, Profiler, Step};
 use disk::{Drive, Emulated, HardDisk, Model};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};

@@ -2,10 +2,8 @@
 //! host that is often late.
 #![allow(clippy::print_stdout)] // the table is a result
 
-mod common;
-
-use common::Random;
-use common::bench::Host;
+use crate::common::Random;
+use crate::common::bench::Host;
 use disk::profiler::{Beside, Sharing, Timing, Together};
 use disk::{Bus, HardDisk, Model};
 use units::{Bytes, Command, Duration, Instant};

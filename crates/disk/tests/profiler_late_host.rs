@@ -5,9 +5,7 @@
 //! (`profile_over_fuse` of the command's tests); this is its rehearsal, the same each time.
 #![allow(clippy::print_stdout)] // the table is a result
 
-mod common;
-
-use common::bench::{Bench, Host};
+use crate::common::bench::{Bench, Host};
 use disk::profiler::{Findings, Options};
 use disk::{Emulated, Kind, Model, Profile, Tracks};
 use units::{Bytes, Duration, Lba};

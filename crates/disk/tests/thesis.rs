@@ -6,9 +6,7 @@
 //! angle, and then the request is timed.
 #![allow(clippy::print_stdout)] // the table is the result
 
-mod common;
-
-use common::{Random, hold_document};
+use crate::common::{Random, hold_document};
 use disk::raw::RawDisk;
 use disk::{Bus, Kind, Model, Profile, TrackRemainders, Tracks};
 use std::fmt::Write;

@@ -1,9 +1,7 @@
 //! What a pool answers to those who ask it about its volumes and streams, and what a program
 //! finds in memory that it is given.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use engine::{Pool, Reply};
 use node::{Error, Mode, Op, Ownership, Who};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,9 +1,7 @@
 //! What can be wrong with devices: each a message that names the thing and says
 //! what to do.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use engine::{Backend, Completion, CreateOptions, Pool, PoolError, Reply};
 use node::{DeviceError, DiskAction, DiskCommand, Error, Mode, Op};
 use std::error::Error as _;

@@ -2,9 +2,7 @@
 //! the status, and is named where a contract is refused; disks that are one drive are told of.
 #![allow(clippy::print_stdout)] // what was not tried
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use engine::{CreateOptions, DeviceSpec, Pool, PoolError};
 use node::{Error, Mode, Op};
 use std::os::unix::fs::MetadataExt;

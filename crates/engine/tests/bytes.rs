@@ -1,9 +1,7 @@
 //! Bytes go to real files and come back: under contract and as best effort, over
 //! one disk and over two, after an orderly end and after none.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use engine::{Pool, Reply};
 use node::{Error, Mode, Op};
 use units::Bytes;

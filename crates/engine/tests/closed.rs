@@ -3,9 +3,7 @@
 
 #![allow(clippy::print_stdout)] // what another process has, and what was not tried
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use engine::{Pool, PoolError, open_to_others};
 use std::fs::{File, Permissions};
 use std::io::{BufRead, BufReader, Write};
@@ -73,7 +71,7 @@ impl Locker {
             set_mode(program.parent().unwrap(), 0o755);
         }
         let mut command = Command::new(&program);
-        command.args(["--exact", "as_somebody_who_locks", "--nocapture"]);
+        command.args(["--exact", "closed::as_somebody_who_locks", "--nocapture"]);
         command.env("SLACKLINE_TEST_LOCK", path).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(Stdio::null());
         match locks {

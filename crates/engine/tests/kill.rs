@@ -3,9 +3,7 @@
 //!
 //! The process is this test again, told by its environment to record.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use engine::{Pool, Reply};
 use node::{Mode, Op};
 use std::io::{BufRead, BufReader, Write};
@@ -66,7 +64,7 @@ fn whatever_was_durable_survives_a_kill_at_any_moment() {
         random ^= random << 17;
         let name = format!("take{round}");
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["the_process_that_records", "--exact", "--nocapture"])
+            .args(["kill::the_process_that_records", "--exact", "--nocapture"])
             .env(DIRECTORY, disks[0].path().parent().unwrap())
             .env(NAME, &name)
             .stdout(Stdio::null())

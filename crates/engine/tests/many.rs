@@ -1,9 +1,7 @@
 //! Many threads ask for everything at once, of two disks of different kinds.
 //! Nothing hangs, nothing is mixed up, all memory comes back.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use engine::{Pool, Reply};
 use node::{Mode, Op};
 use std::sync::Arc;

@@ -3,9 +3,7 @@
 //! ends with windows open.
 #![allow(unsafe_code)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use engine::{DeviceSpec, Pool, Reply};
 use node::{Error, Mode, Op, StreamId};
 use std::sync::{Arc, mpsc};

@@ -2,9 +2,8 @@
 //! also when the policy changes while the disk works; nobody who was promised service
 //! waits for ever; a disk that nobody else wants serves contracts.
 
-mod common;
-
-use common::{Plain, World, flow, ms, read, write};
+use crate::common;
+use crate::common::{Plain, World, flow, ms, read, write};
 use sched::{Class, Flow, Next, Options, PolicyKind, Predict, Request, Schedule, Task, TaskId};
 use std::collections::BTreeSet;
 use units::{Command, Duration, Instant, Lba};

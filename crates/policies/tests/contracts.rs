@@ -1,9 +1,7 @@
 //! The defining order of each policy that looks at contracts, on a queue that can be
 //! worked by hand.
 
-mod common;
-
-use common::{Arrival, Plain, World, at, flow, ms, read, write};
+use crate::common::{Arrival, Plain, World, at, flow, ms, read, write};
 use sched::{Class, Options, PolicyKind, TaskId};
 use units::Duration;
 

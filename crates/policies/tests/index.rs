@@ -1,5 +1,5 @@
 //! The index of policies is the table and the first lines of each file, so that it
-//! cannot go stale: `SLACKLINE_WRITE=1 cargo test -p slackline-policies --test index`
+//! cannot go stale: `SLACKLINE_WRITE=1 cargo test -p slackline-policies index::`
 //! writes it.
 
 use sched::{Admission, PolicyKind, Setting, SettingUnit};
@@ -123,10 +123,7 @@ fn every_policy_says_what_it_promises_what_not_its_cost_and_its_source() {
         fs::write(&file, &index).expect("docs can be written");
     }
     let written = fs::read_to_string(&file).expect("docs/policies.md");
-    assert!(
-        written == index,
-        "stale: SLACKLINE_WRITE=1 cargo test -p slackline-policies --test index"
-    );
+    assert!(written == index, "stale: SLACKLINE_WRITE=1 cargo test -p slackline-policies index::");
 }
 
 #[test]

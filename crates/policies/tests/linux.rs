@@ -1,9 +1,7 @@
 //! The four schedulers of Linux 2.6 behave as its documentation says of them, at their
 //! published defaults.
 
-mod common;
-
-use common::{Arrival, Plain, World, at, flow, ms, read, write};
+use crate::common::{Arrival, Plain, World, at, flow, ms, read, write};
 use sched::{Class, PolicyKind};
 
 const BEST_EFFORT: Class = Class::best_effort(true);

@@ -1,8 +1,6 @@
 //! The defining order of each plain policy, on a queue that can be worked by hand.
 
-mod common;
-
-use common::{Plain, World, at, ms, read};
+use crate::common::{Plain, World, at, ms, read};
 use sched::{Class, PolicyKind, Predict};
 use units::{Command, Duration, Instant, Lba};
 

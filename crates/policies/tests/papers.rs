@@ -1,9 +1,7 @@
 //! The worked cases of the papers: sets of tasks under which a policy is late, and
 //! under which those that promise more are not.
 
-mod common;
-
-use common::{Arrival, Plain, Ticks, World, at, ms, read};
+use crate::common::{Arrival, Plain, Ticks, World, at, ms, read};
 use policies::usd_admits;
 use sched::{Class, Options, PolicyKind, Task, TaskId};
 use units::{Duration, Instant, Lba};

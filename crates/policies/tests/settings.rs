@@ -1,8 +1,6 @@
 //! Settings of policies: limits, names, and that a chosen value is what the policy goes by.
 
-mod common;
-
-use common::{Plain, World, ms, read};
+use crate::common::{Plain, World, ms, read};
 use sched::{Admission, Class, Flow, Options, PolicyKind, Schedule, Task, WrongSetting};
 use std::collections::BTreeSet;
 use units::{Duration, Instant};

@@ -1,9 +1,8 @@
 //! The fast analysis is the definition: random sets against brute force.
 #![allow(clippy::print_stdout)] // how much was covered is part of the result
 
-mod common;
-
-use common::{Random, SMALL, Ticks, brute, brute_earliest, random_set};
+use crate::common;
+use crate::common::{Random, SMALL, Ticks, brute, brute_earliest, random_set};
 use sched::{Refusal, TaskSet};
 use units::Duration;
 

@@ -1,9 +1,7 @@
 //! What a schedule does, told one behaviour at a time.
 
-mod common;
-mod world;
-
-use common::Ticks;
+use crate::common::Ticks;
+use crate::world;
 use sched::{
     Class, Flow, Next, Options, Outcome, PolicyKind, Predict, Request, Schedule, Task, TaskId,
 };

@@ -9,9 +9,7 @@
 //! `SLACKLINE_SETS=50000` searches that many sets; run it with `--release`.
 #![allow(clippy::print_stdout)] // how much was searched is part of the result
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use sched::{
     Class, First, Next, Options, PolicyKind, Predict, Request, Rest, Schedule, Task, TaskId,
 };

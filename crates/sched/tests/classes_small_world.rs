@@ -7,14 +7,11 @@
 //! `--release`.
 #![allow(clippy::print_stdout)] // how much was searched is part of the result
 
-mod common;
-mod models;
-mod world;
-
-use common::{Random, Ticks, brute};
+use crate::common::{Random, Ticks, brute};
+use crate::models;
+use crate::world::{Deal, Found, Rules, search_mix};
 use sched::PolicyKind;
 use std::sync::Mutex;
-use world::{Deal, Found, Rules, search_mix};
 
 const RULES: Rules = Rules { states_max: 30_000, ..Rules::PLAIN };
 

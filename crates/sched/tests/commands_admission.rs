@@ -1,9 +1,8 @@
 //! Admission of requests that come in commands: the analysis equals its definition,
 //! and the search finds the chunking that leaves the most slack.
 
-mod common;
-
-use common::{Random, Ticks, common_multiple, demand};
+use crate::common;
+use crate::common::{Random, Ticks, common_multiple, demand};
 use sched::{Chunking, Refusal, Task, TaskSet, Way, Ways};
 use units::Duration;
 

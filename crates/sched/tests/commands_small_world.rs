@@ -12,9 +12,7 @@
 //! `--release`.
 #![allow(clippy::print_stdout)] // how much was searched is part of the result
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use sched::{
     Chunking, Ended, JustInTime, Manner, Mechanics, Motion, Part, Planner, Step, Task, TaskSet,
     Way, Ways,

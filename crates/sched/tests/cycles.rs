@@ -2,9 +2,7 @@
 //! its definition.
 #![allow(clippy::print_stdout)] // how much was covered is part of the result
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use sched::{CycleStream, SweepCosts, shortest_cycle, time_cycle};
 use units::{Bytes, Duration, Rate};
 

@@ -5,9 +5,7 @@
 
 #![allow(clippy::print_stdout)] // figures, for whoever asks with --nocapture
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use sched::{Class, Next, Options, PolicyKind, Predict, Request, Schedule, Task};
 use std::collections::VecDeque;
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};

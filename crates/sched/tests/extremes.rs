@@ -2,9 +2,7 @@
 //! or panics; what takes longer than there is time for is never started for it.
 #![allow(clippy::print_stdout)] // how much was tried is part of the result
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use sched::limits::PERIOD_MAX;
 use sched::{
     Class, Contract, Next, Options, PolicyKind, Predict, Request, Schedule, Task, TaskSet,

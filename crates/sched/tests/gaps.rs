@@ -6,9 +6,7 @@
 //! one on.
 #![allow(clippy::print_stdout)] // how much was tried is part of the result
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use sched::{
     Class, Contract, Next, Options, PolicyKind, Predict, Refusal, Request, Schedule, Task, TaskId,
     TaskSet,

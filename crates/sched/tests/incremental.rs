@@ -2,9 +2,8 @@
 //! from scratch, and what the definition says; with and without a summary.
 #![allow(clippy::print_stdout)] // how much was covered is part of the result
 
-mod common;
-
-use common::{Random, SMALL, Ticks, brute, brute_earliest};
+use crate::common;
+use crate::common::{Random, SMALL, Ticks, brute, brute_earliest};
 use sched::{Refusal, TaskId, TaskSet};
 use units::Duration;
 

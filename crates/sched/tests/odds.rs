@@ -5,9 +5,7 @@
 //! `SLACKLINE_ODDS_REQUESTS`: how many requests each load serves (default 350,000).
 #![allow(clippy::print_stdout)] // how much was covered is part of the result
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use sched::{
     BrokenOdds, Chance, Class, Next, Odds, OddsWatch, Options, PolicyKind, Predict, Request,
     Schedule, Task, TaskId,

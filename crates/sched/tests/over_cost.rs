@@ -3,9 +3,8 @@
 //! late for it.
 #![allow(clippy::print_stdout)] // how much was tried is part of the result
 
-mod common;
-
-use common::{Random, brute, random_set};
+use crate::common;
+use crate::common::{Random, brute, random_set};
 use sched::{
     Admission, Class, Contract, First, Next, Options, PolicyKind, Predict, Request, Rest, Schedule,
     Task, TaskId,

@@ -4,9 +4,7 @@
 //! whatever comes after.
 #![allow(clippy::print_stdout)] // how much was tried is part of the result
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use sched::{Class, Next, Options, PolicyKind, Predict, Request, Schedule, Task, TaskId};
 use std::collections::BTreeMap;
 use units::{Access, Command, Direction, Duration, Instant, Lba, SECTOR};

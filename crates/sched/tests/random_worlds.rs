@@ -3,9 +3,7 @@
 //! with a queue, and changes of policy. No request of an admitted task is late.
 #![allow(clippy::print_stdout)] // how much was tried is part of the result
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use sched::{Class, Flow, Next, Options, PolicyKind, Predict, Request, Schedule, Task, TaskId};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};

@@ -5,16 +5,13 @@
 //! behaviours of small worlds, and in one large world run.
 #![allow(clippy::print_stdout)] // how much was searched is part of the result
 
-mod common;
-mod models;
-mod world;
-
-use common::{Random, Ticks, blocking, brute, common_multiple, demand, random_set};
+use crate::common;
+use crate::common::{Random, Ticks, blocking, brute, common_multiple, demand, random_set};
+use crate::world::{Rules, search};
 use sched::{
     Class, Contract, Next, Options, PolicyKind, Predict, Request, Schedule, Task, TaskSet,
 };
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
-use world::{Rules, search};
 
 fn ns(ticks: u64) -> Duration {
     Duration::from_nanos(ticks)

@@ -5,16 +5,13 @@
 //! `SLACKLINE_SETS=50000` searches that many sets; run it with `--release`.
 #![allow(clippy::print_stdout)] // how much was searched is part of the result
 
-mod common;
-mod models;
-mod world;
-
-use common::{Random, Ticks, brute};
-use models::{Budget, LatestStart, SlackOnlyWhenBusy};
+use crate::common;
+use crate::common::{Random, Ticks, brute};
+use crate::models::{Budget, LatestStart, SlackOnlyWhenBusy};
+use crate::world::{Found, Rules, search};
 use sched::{Policy, PolicyKind};
 use std::collections::HashSet;
 use std::sync::Mutex;
-use world::{Found, Rules, search};
 
 const RULES: Rules = Rules::PLAIN;
 

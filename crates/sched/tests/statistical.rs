@@ -4,9 +4,7 @@
 //! `SLACKLINE_REQUESTS`: how many requests each load serves (default 150,000).
 #![allow(clippy::print_stdout)] // how much was covered is part of the result
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use sched::{
     Chance, Class, Next, Options, PolicyKind, Predict, Request, Schedule, StatisticalSet,
     StatisticalTask, Task, TaskSet,

@@ -1,16 +1,13 @@
 //! The cases that the papers and scheduling.md work out by hand, step by step on
 //! the production schedule.
 
-mod common;
-mod models;
-mod world;
-
-use common::Ticks;
-use models::{Budget, LatestStart};
+use crate::common;
+use crate::common::Ticks;
+use crate::models::{Budget, LatestStart};
+use crate::world::{OFFER, Sectors, command, schedule_of};
 use sched::{Class, Contract, Next, Policy, PolicyKind, Request, Schedule, TaskId, TaskSet};
 use std::collections::BTreeMap;
 use units::{Duration, Instant};
-use world::{OFFER, Sectors, command, schedule_of};
 
 /// What comes when: from a task (its place in the set), or best effort of a size.
 #[derive(Clone, Copy)]

@@ -2,14 +2,9 @@
 //! the memory; and what others get of it is by class and by user.
 #![allow(clippy::print_stdout)] // the figures are part of the result
 
-#[path = "answers/programs.rs"]
-mod programs;
-
-mod common;
-
-use common::*;
+use crate::common::*;
+use crate::programs::*;
 use node::{Error, Mode, Op, Policy, Priority, Reply, Service, Span, VolumeStatus};
-use programs::*;
 use sim::{Context, Greedy, Keeps, Metadata, Player, Program, Random, Timing, World};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,8 +1,6 @@
 //! The buses of a pool that serves: said, said anew, and taken back, beside open contracts.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use disk::{BusOrder, BusPlan};
 use node::{DiskIndex, Error, Mode, Op, Policy, Reply, StreamId};
 use sim::World;

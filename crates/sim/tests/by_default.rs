@@ -2,9 +2,8 @@
 //! streams, and that it is kept. (`long_blocks.rs` has what they take in given blocks.)
 #![allow(clippy::print_stdout)] // how much is admitted is the result
 
-mod common;
-
-use common::late;
+use crate::common;
+use crate::common::late;
 use disk::{HardDisk, Model, Profile};
 use node::{Contract, DiskSetup, Mode, Node, Op, Placement, Policy, Reply};
 use sim::{Metadata, Player, SimDisk, Timing, World};

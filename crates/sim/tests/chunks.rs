@@ -4,16 +4,10 @@
 //! What is the shortest is in docs/semi-preemptible.md.
 #![allow(clippy::print_stdout)] // the figures are part of the result
 
-#[allow(dead_code)] // each test uses its part
-#[path = "answers/programs.rs"]
-mod programs;
-
-mod common;
-
-use common::*;
+use crate::common::*;
+use crate::programs::*;
 use disk::{Model, Profile};
 use node::{Op, Policy, Priority, Reply, Service};
-use programs::*;
 use sim::{Player, Random, Recorder, Timing, World};
 use units::{Bytes, Direction, Duration, Lba};
 

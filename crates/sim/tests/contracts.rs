@@ -2,9 +2,7 @@
 //! pool runs: none is ever late, and no refusal changes anything.
 #![allow(clippy::print_stdout)] // how much was tried is part of the result
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use node::{
     Contract, Error, Event, Mode, Op, Policy, Priority, Refusal, Reply, Service, StreamId, Ticket,
     Who,

@@ -1,9 +1,7 @@
 //! A node that is told to end does not do first what programs without a contract have
 //! waiting: that would take as long as they like. What was answered stays.
 
-mod common;
-
-use common::{config, create, drive, fill, model, start, world};
+use crate::common::{config, create, drive, fill, model, start, world};
 use disk::Profile;
 use node::{Error, Op, Policy, Reply, WriteRange};
 use sim::{Context, Program, Random, SimDisk, World, pattern_matches};

@@ -2,9 +2,7 @@
 //! arithmetic breaks: nobody panics, and everything is answered. A program that is not
 //! malicious sends such numbers, too: a size of -1, a rate in the wrong unit.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use disk::{Kind, Line, Profile};
 use node::{
     Contract, DiskIndex, Error, Mode, Op, Placement, Policy, Reply, Service, StreamId, Wanted,

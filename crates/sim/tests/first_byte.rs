@@ -6,9 +6,8 @@
 //! `SLACKLINE_FIRST_BYTES` jumps (100 where nothing is said).
 #![allow(clippy::print_stdout)] // the table is the result
 
-mod common;
-
-use common::{create, fill, late};
+use crate::common;
+use crate::common::{create, fill, late};
 use disk::{HardDisk, Model, Profile};
 use node::{
     Contract, DiskSetup, Error, Mode, Node, Op, Opening, Placement, Policy, Reply, StreamId,

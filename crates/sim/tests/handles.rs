@@ -2,15 +2,9 @@
 //! on the same volume; it is decided when the handle is opened and ends with it.
 #![allow(clippy::print_stdout)] // the figures are part of the result
 
-#[path = "answers/programs.rs"]
-#[allow(dead_code)] // a part of it
-mod programs;
-
-mod common;
-
-use common::*;
+use crate::common::*;
+use crate::programs::{Adversary, InTime, Keeper, Manner, user};
 use node::{Error, HandleId, HandleStatus, Op, Policy, Reply, Service, Who};
-use programs::{Adversary, InTime, Keeper, Manner, user};
 use sim::{Greedy, Random, World};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -2,9 +2,7 @@
 //! to every contract, and admitted again when it grows; and what it takes from an answer of the
 //! pool until the program has it.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use disk::{Kind, Line, LinearProfile, Profile};
 use node::{Config, DiskSetup, DiskStatus, Error, Node, Op, Policy, Reply, Service, StreamId};
 use sim::{Context, Greedy, Player, Program, Random, SimDisk, Timing, World};

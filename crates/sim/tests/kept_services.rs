@@ -2,19 +2,13 @@
 //! request after a power cut, and one that does not fit any more is named and tried again.
 #![allow(clippy::print_stdout)] // the figures are part of the result
 
-#[path = "answers/programs.rs"]
-#[allow(dead_code)] // a part of it
-mod programs;
-
-mod common;
-
-use common::*;
+use crate::common::*;
+use crate::programs::{InTime, Keeper, Manner, user};
 use disk::Profile;
 use node::{
     Config, DiskSetup, Error, KeptOut, Mode, Node, Op, Policy, Priority, Reply, Service, Status,
     VolumeStatus,
 };
-use programs::{InTime, Keeper, Manner, user};
 use sim::{Greedy, Random, World};
 use units::{Bytes, Duration};
 

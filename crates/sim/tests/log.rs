@@ -2,9 +2,7 @@
 //! write, and each sync is answered within the time that is stated.
 #![allow(clippy::print_stdout)] // the figures, for whoever runs it with --nocapture
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use disk::{Model, Profile};
 use node::{Contract, Error, Mode, Op, Policy, Reply, Span, StreamId, WriteRange};
 use sim::{Context, Greedy, Program, Random, SimDisk, Timing, World};

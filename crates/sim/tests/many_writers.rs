@@ -5,9 +5,7 @@
 //! writers still hear of the one before. At random events the disks are copied, cut and
 //! recovered, and what each recorder was told is durable is compared with what is there.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use node::{Event, Op, Policy, Ticket, Who};
 use sim::{Random, Recorder, Shared, SimDisk, Timing, pattern_matches};
 use std::cell::RefCell;

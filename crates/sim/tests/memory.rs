@@ -1,8 +1,6 @@
 //! Memory for best effort: who waits for some gets it or an answer, whoever has it.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use node::{Error, Op, Policy, Reply, Span};
 use sim::{Context, Program, World};
 use std::cell::RefCell;

@@ -2,9 +2,7 @@
 //! their contracts; what cannot be read stays and is named; all of it is known again
 //! after a restart.
 
-mod common;
-
-use common::{config, contract, create, drive, fill, late, model, start, world};
+use crate::common::{config, contract, create, drive, fill, late, model, start, world};
 use disk::Profile;
 use node::{Error, MoveStatus, Op, Policy, Reply, Unmoved, WriteRange};
 use sim::{Fault, Player, Random, SimDisk, World, pattern, pattern_matches};

@@ -6,8 +6,7 @@
 //! `SLACKLINE_MINUTES`: how long is served (default 5 simulated minutes).
 #![allow(clippy::print_stdout)] // what was admitted is part of the result
 
-mod common;
-
+use crate::common;
 use disk::{Cost, Kind, Line, LinearProfile, Profile, Spread};
 use node::{
     BrokenOdds, Chance, Contract, DiskSetup, Error, Mode, Node, Op, Opening, Policy, Reply,

@@ -1,9 +1,8 @@
 //! What a node learns of its disks while it works: of a profile that does not hold, and
 //! of extents that are bad or slow, which new volumes then do not get.
 
-mod common;
-
-use common::{config, contract, create, drive, fill, model, start, world};
+use crate::common;
+use crate::common::{config, contract, create, drive, fill, model, start, world};
 use disk::Profile;
 use node::{Config, DiskIndex, Error, Mode, Observed, Op, Outcome, Policy, Reply, Verdict};
 use sim::{Fault, Greedy, Player, Random, Recorder, SimDisk, Timing, World, pattern_matches};

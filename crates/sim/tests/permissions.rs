@@ -1,9 +1,8 @@
 //! Who may do what with a volume: every verb, by its owner, a member of its group,
 //! anybody else and root, under every one of the 512 modes, on the node that serves pools.
 
-mod common;
-
-use common::{MEMORY, config, contract, create, drive, world};
+use crate::common;
+use crate::common::{MEMORY, config, contract, create, drive, world};
 use node::{
     Access, Act, Error, Event, Mode, Op, Ownership, Placement, Policy, Region, Reply, Service,
     Ticket, Who, WriteRange,

@@ -1,9 +1,7 @@
 //! The policy of a pool: what is refused under one that keeps nothing, and how it changes
 //! while the pool serves.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use node::{Config, Error, Mode, Op, Policy, Reply, Service};
 use sim::{Greedy, Player, Random, Recorder, World};
 use units::{Bytes, Duration, Rate};

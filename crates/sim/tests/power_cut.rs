@@ -5,9 +5,8 @@
 //! volatile caches. At its events the disks are copied, cut, recovered, and held
 //! against what the programs had been told by then.
 
-mod common;
-
-use common::*;
+use crate::common;
+use crate::common::*;
 use node::{Error, Op, Placement, Policy, Priority, Region, Reply, Service, Who, WriteRange};
 use sim::{Random, Recorder, SimDisk, Tally, Timing, WindowRecorder, pattern, pattern_matches};
 use std::cell::RefCell;

@@ -3,9 +3,7 @@
 //! section 3.2), and what a volume was given is the most that its handles get.
 #![allow(clippy::print_stdout)] // the figures are the result
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use node::{Op, Policy, Priority, Reply, Service};
 use sim::{Greedy, Player, Shared, World};
 use units::{Bytes, Duration};

@@ -1,9 +1,7 @@
 //! What a contract promises, held against a mechanical disk and against the
 //! worst that its bounds allow, with greedy programs beside.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use node::{Config, Error, Mode, Op, Policy, Reply, WriteRange};
 use sim::{Fault, Greedy, Player, Random, Recorder, Timing, pattern, pattern_matches};
 use units::{Bytes, Duration};

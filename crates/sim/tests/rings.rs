@@ -1,9 +1,7 @@
 //! Rings in simulated time: a camera that records ten times around one is never late and never
 //! full, nearly all of the ring is held, and the power may go at any event.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use node::{Access, Contract, Error, Mode, Op, Placement, Policy, Reply, Span, StreamId};
 use sim::{Context, Everything, Keeps, Metadata, Program, Random, SimDisk, Timing, World};
 use std::cell::RefCell;

@@ -1,8 +1,6 @@
 //! A writer that syncs within its blocks keeps its rate, and what was synced is there.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use node::{Error, Policy, Region};
 use sim::{
     Fault, Greedy, Player, Random, Recorder, SimDisk, Timing, WindowRecorder, World,

@@ -1,8 +1,6 @@
 //! What a contract is said to take before it is asked for is what it takes.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use node::{DiskIndex, Mode, Op, Placement, Policy, Reply, Service, Terms, Wish};
 use sim::Random;
 use units::{Bytes, Duration, Rate};

@@ -6,9 +6,7 @@
 
 #![allow(clippy::print_stdout)] // what was measured
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use disk::{Kind, Line, LinearProfile, Profile};
 use node::{Config, Contract, Error, Mode, Op, Policy, Region, Reply, StreamId};
 use sim::{

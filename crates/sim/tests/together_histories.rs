@@ -7,9 +7,7 @@
 
 #![allow(clippy::print_stdout)] // what was measured
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use node::{Error, Mode, Op, Policy, Region, Reply, Span, StreamId, WriteRange};
 use sim::{Context, Fault, Program, Random, Timing, World};
 use std::cell::RefCell;

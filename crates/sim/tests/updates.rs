@@ -1,9 +1,7 @@
 //! Streams that read and write: a program looks at the bytes within its burst and changes some,
 //! in any order, and only these change.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use node::{Contract, Error, Mode, Op, Policy, Region, Reply, Span, StreamId};
 use sim::{Greedy, Player, Random, SimDisk, Timing, World, pattern};
 use std::collections::{HashMap, VecDeque};

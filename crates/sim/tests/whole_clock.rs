@@ -1,15 +1,9 @@
 //! Accounts are by the clock of the programs: what an answer takes from the pool to its program
 //! is in `late` and `longest`, of services and of streams.
 
-#[path = "answers/programs.rs"]
-#[allow(dead_code)]
-mod programs;
-
-mod common;
-
-use common::*;
+use crate::common::*;
+use crate::programs::{InTime, Keeper, Manner};
 use node::{Config, Mode, Op, Policy, Region, Reply, Service, ServiceAccount, StreamAccount};
-use programs::{InTime, Keeper, Manner};
 use sim::{Context, Greedy, Player, Program, Random, World};
 use units::{Bytes, Duration, Instant, Rate};
 

@@ -1,8 +1,6 @@
 //! What a program finds in its window, and what it hears when something is wrong.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use node::{Error, Mode, Op, Policy, Region, Reply, Span, StreamId};
 use sim::{Fault, Random, Timing, WindowRecorder, World, pattern, pattern_matches};
 use units::{Bytes, Duration};

@@ -11,9 +11,8 @@
 //! these bounds to the byte and the nanosecond, for readers and writers, beside greedy
 //! best effort and programs that keep nothing. `SLACKLINE_TRACES` says how many.
 
-mod common;
-
-use common::{contract, create, fill};
+use crate::common;
+use crate::common::{contract, create, fill};
 use disk::{HardDisk, Profile};
 use node::{
     Config, Contract, DiskSetup, Error, Mode, Node, Op, Policy, Region, Reply, StreamId, WriteRange,

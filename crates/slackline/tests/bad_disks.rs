@@ -4,11 +4,10 @@
 //! Those that need an emulated disk want root and `/dev/fuse`, and one a loop device;
 //! where they are missing the tests say so and check nothing.
 
-mod support;
-
+use crate::support;
+use crate::support::{Ran, Scratch, signal, wait_until};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use support::{Ran, Scratch, signal, wait_until};
 
 /// True for root on a machine with FUSE; says so where not.
 fn fuse_is_there() -> bool {

@@ -2,11 +2,9 @@
 //! thing and the next step, and no panic. Also: whatever a device holds is not
 //! destroyed by a slip of the hand.
 
-mod support;
-
+use crate::support::{Ran, Scratch, damage, noise};
 use std::fs::File;
 use std::path::Path;
-use support::{Ran, Scratch, damage, noise};
 
 /// Both ways to meet a bad pool, with what each must say.
 fn refused(dir: &Scratch, disks: &[String], words: &[&str]) {

@@ -1,9 +1,8 @@
 //! The main job through the built command: make a pool, record, play back,
 //! compare; and everything that a person can look at meanwhile.
 
-mod support;
-
-use support::{Ran, Scratch, begins, give, noise};
+use crate::support;
+use crate::support::{Ran, Scratch, begins, give, noise};
 
 #[test]
 fn what_is_recorded_plays_back_the_same_also_after_a_restart() {

@@ -1,9 +1,7 @@
 //! Contracts that change while they are in use, and volumes that are served otherwise
 //! than as best effort, from the command line.
 
-mod support;
-
-use support::{Scratch, noise, wait_until};
+use crate::support::{Scratch, noise, wait_until};
 
 #[test]
 fn a_volume_is_served_as_is_asked_for_and_a_refusal_changes_nothing() {

@@ -1,13 +1,11 @@
 //! Every number that a program can send, at its extremes: each is answered, and
 //! the daemon lives on with its pool sound.
 
-mod support;
-
+use crate::support::{Scratch, noise};
 use client::control::{Contract, Placement, PlanRequest, PlanStream, VolumeCreate};
 use client::units::{Bytes, Rate};
 use client::{Client, Code, Error};
 use std::io::{Read, Write};
-use support::{Scratch, noise};
 
 const NUMBERS: &[u64] = &[
     0,

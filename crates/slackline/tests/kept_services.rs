@@ -1,10 +1,8 @@
 //! Contracts of volumes after `kill -9`: the daemon says that they are in force, and names the
 //! one that does not fit any more, as the offline check does.
 
-mod support;
-
+use crate::support::Scratch;
 use serde_json::Value;
-use support::Scratch;
 
 fn volume(dir: &Scratch, name: &str) -> Value {
     dir.run(&["volume", "show", name, "--json"]).succeeded().json()

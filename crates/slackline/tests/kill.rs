@@ -5,13 +5,12 @@
 //! the one before. When to kill is drawn anew in every run; nothing here depends
 //! on how fast the machine is.
 
-mod support;
-
+use crate::support;
+use crate::support::{Scratch, begins, give, noise, wait_until};
 use std::fs::File;
 use std::io::Read;
 use std::process::Child;
 use std::time::Duration;
-use support::{Scratch, begins, give, noise, wait_until};
 
 /// Writers that record at once.
 const WRITERS: usize = 2;

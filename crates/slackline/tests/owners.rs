@@ -1,9 +1,7 @@
 //! Whose volumes are, in the words of the command.
 
-mod support;
-
+use crate::support::Scratch;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use support::Scratch;
 
 #[test]
 fn a_volume_shows_whose_it_is_and_is_given_away_and_opened_as_a_file_is() {

@@ -1,10 +1,8 @@
 //! The policy of a pool and its settings: read and changed on the running daemon, and followed
 //! again after `kill -9`.
 
-mod support;
-
+use crate::support::Scratch;
 use serde_json::Value;
-use support::Scratch;
 
 /// Of the policy that is followed: its name, whether the pool keeps it, and one setting.
 fn shown(dir: &Scratch, setting: &str) -> (String, bool, Option<u64>) {

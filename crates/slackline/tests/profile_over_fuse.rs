@@ -8,13 +8,12 @@
 //! with the emulator's own lateness in it.
 #![allow(clippy::print_stdout)] // the table is a result
 
-mod support;
-
+use crate::support;
+use crate::support::Scratch;
 use disk::{Kind, Model, Profile, Tracks};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::Scratch;
 use units::{Bytes, Lba};
 
 fn setting(name: &str, default: &str) -> String {

@@ -1,8 +1,6 @@
 //! What does not fit is refused, with the figures and what would fit.
 
-mod support;
-
-use support::{Scratch, begins, noise};
+use crate::support::{Scratch, begins, noise};
 
 #[test]
 fn over_commitment_is_refused_with_all_its_figures() {

@@ -3,10 +3,8 @@
 //! itself was later than the daemon was told to expect, late requests are the host's, and
 //! the count is not looked at.
 
-mod support;
-
+use crate::support::{Daemon, Scratch, noise};
 use serde_json::Value;
-use support::{Daemon, Scratch, noise};
 
 /// How much earlier than its deadline a request is done, so that a loaded host does no harm.
 const HOST_LATENCY_NS: u64 = 100_000_000;

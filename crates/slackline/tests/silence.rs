@@ -1,13 +1,11 @@
 //! Programs that hold a contract and are stopped, hang, or pause.
 
-mod support;
-
+use crate::support::Scratch;
 use client::control::Contract;
 use client::units::{Bytes, Duration, Rate};
 use client::{Client, Code};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read, Write};
-use support::Scratch;
 
 /// What a player asks for.
 const PLAYER: Contract = Contract {

@@ -1,9 +1,7 @@
 //! What `slackline status` says of a daemon, on one screen.
 
-mod support;
-
+use crate::support::Scratch;
 use std::io::Write;
-use support::Scratch;
 
 /// One contract of a volume and one recording; then the pool's policy keeps nothing any more.
 #[test]

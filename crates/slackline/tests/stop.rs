@@ -1,11 +1,10 @@
 //! The end of the daemon, in order and not.
 
-mod support;
-
+use crate::support;
+use crate::support::{Scratch, acknowledged, begins, give, noise, wait_until};
 use client::units::Bytes;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use support::{Scratch, acknowledged, begins, give, noise, wait_until};
 use wire::frame::{Head, VERSION};
 
 #[test]

@@ -1,10 +1,8 @@
 //! `slackline top` on a terminal, by way of tmux.
 #![allow(clippy::print_stdout)] // what could not be run is said
 
-mod support;
-
+use crate::support::{Scratch, wait_until};
 use std::process::{Command, Stdio};
-use support::{Scratch, wait_until};
 
 /// A terminal of its own, with a shell in it.
 struct Screen {

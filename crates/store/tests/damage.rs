@@ -5,10 +5,9 @@
 //! are destroyed on every disk, that cannot be told from a commit that the power
 //! cut short, and the state before it is served.
 
-mod common;
-
-use common::history::{Description, accounts};
-use common::{
+use crate::common;
+use crate::common::history::{Description, accounts};
+use crate::common::{
     BLOCK, Cut, Disk, Random, capacities, check, commit, disk, new_pool, open, run_until,
 };
 use crc::{CRC_32_ISCSI, Crc};

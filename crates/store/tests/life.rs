@@ -1,8 +1,7 @@
 //! The life of a pool, told once from beginning to end.
 
-mod common;
-
-use common::{check, commit, disk, new_pool, open};
+use crate::common;
+use crate::common::{check, commit, disk, new_pool, open};
 use store::{Blocks, CommitId, IoKind, Placement};
 use units::Bytes;
 

@@ -1,10 +1,8 @@
 //! Random operations on volumes, held against a model that is simple enough to
 //! be right: a table of volumes, and for each extent of each disk who has it.
 
-mod common;
-
-use common::history::accounts;
-use common::{Disk, Random, commit, disk, new_pool, open};
+use crate::common::history::accounts;
+use crate::common::{Disk, Random, commit, disk, new_pool, open};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{Blocks, DiskIndex, EXTENT, Placement, Space, Store, StoreError, VolumeId, Zone};
 use units::Bytes;

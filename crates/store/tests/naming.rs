@@ -1,9 +1,7 @@
 //! Names that are paths, renames and times: kept over a restart, counted in the metadata, and
 //! none in pools that were made before volumes had them.
 
-mod common;
-
-use common::{Disk, Random, check, commit, disks_of, fill_with_volumes, new_pool, open};
+use crate::common::{Disk, Random, check, commit, disks_of, fill_with_volumes, new_pool, open};
 use std::collections::BTreeMap;
 use store::{EXTENT, Ownership, Placement, Store, StoreError, Times, VolumeId};
 use units::Bytes;

@@ -1,9 +1,7 @@
 //! Whose a volume is: kept over a restart, counted in the metadata, and root's in pools
 //! that were made before volumes had owners.
 
-mod common;
-
-use common::{BLOCK, Disk, check, commit, disks_of, fill_with_volumes, new_pool, open};
+use crate::common::{BLOCK, Disk, check, commit, disks_of, fill_with_volumes, new_pool, open};
 use store::{EXTENT, Ownership, Placement, Store, StoreError, Volume};
 use units::Bytes;
 

@@ -4,10 +4,8 @@
 //! makes the state, however much changed meanwhile; no commit writes more than it may; and
 //! one damaged bit in it is mended from the area that the log has left.
 
-mod common;
-
-use common::history::Description;
-use common::{BLOCK, Cut, Disk, Random, capacities, check, new_pool, open, run_until};
+use crate::common::history::Description;
+use crate::common::{BLOCK, Cut, Disk, Random, capacities, check, new_pool, open, run_until};
 use store::{Blocks, DiskIndex, IoKind, Opening, Placement, Severity, Store, Suspect};
 use units::Bytes;
 

@@ -1,9 +1,7 @@
 //! The policy that was chosen for a pool: kept over a restart, counted in the metadata, and
 //! none in pools that were made before policies were kept.
 
-mod common;
-
-use common::{BLOCK, Disk, check, commit, disks_of, fill_with_volumes, new_pool, open};
+use crate::common::{BLOCK, Disk, check, commit, disks_of, fill_with_volumes, new_pool, open};
 use store::{EXTENT, KeptPolicy, Placement, ServiceKind, StoreError};
 use units::Bytes;
 

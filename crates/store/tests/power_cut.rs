@@ -5,10 +5,9 @@
 //! must hold. `SLACKLINE_HISTORIES` sets how many histories there are.
 #![allow(clippy::print_stdout)] // the counts, for whoever runs it with --nocapture
 
-mod common;
-
-use common::history::{Counts, Description, Fault, World};
-use common::{Cut, Disk, Random, capacities, commit, formatting, new_pool, open, run_until};
+use crate::common;
+use crate::common::history::{Counts, Description, Fault, World};
+use crate::common::{Cut, Disk, Random, capacities, commit, formatting, new_pool, open, run_until};
 use store::{DiskIndex, IoKind, Opening, Placement};
 use units::Bytes;
 

@@ -1,9 +1,7 @@
 //! How long a record can be, by a formula, held against records that are really made.
 #![allow(clippy::print_stdout)] // the figures, for whoever runs it with --nocapture
 
-mod common;
-
-use common::{Disk, Random, new_pool, open};
+use crate::common::{Disk, Random, new_pool, open};
 use std::collections::BTreeSet;
 use store::{
     Blocks, DiskIndex, IoKind, Ownership, Placement, RecordContent, Service, ServiceKind,

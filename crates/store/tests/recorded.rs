@@ -6,9 +6,8 @@
 //! was opened again, and as long as nothing was thinned.
 #![allow(clippy::print_stdout)] // the figures, for whoever runs it with --nocapture
 
-mod common;
-
-use common::{Cut, Disk, Random, commit, new_pool, open};
+use crate::common;
+use crate::common::{Cut, Disk, Random, commit, new_pool, open};
 use store::{BLOCK, Moment, Placement, Recorded, Store, VolumeId};
 use units::Bytes;
 

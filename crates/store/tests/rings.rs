@@ -2,9 +2,7 @@
 //! what was recorded and not given up, and nothing else in its place, with the times of its
 //! recording. What is given up for its age is old enough, and nothing that is older stays.
 
-mod common;
-
-use common::{Cut, Disk, Random, check, commit, new_pool, open};
+use crate::common::{Cut, Disk, Random, check, commit, new_pool, open};
 use store::{Blocks, EXTENT, IoKind, Ownership, Placement, Store, StoreError, VolumeId};
 use units::{Bytes, Duration};
 

@@ -1,9 +1,7 @@
 //! Volumes that rotate over their disks by longer runs than an extent: where they lie, how
 //! they grow, and that they are still there after a restart; and pools of before there were any.
 
-mod common;
-
-use common::{BLOCK, Disk, Random, check, commit, disks_of, new_pool, open};
+use crate::common::{BLOCK, Disk, Random, check, commit, disks_of, new_pool, open};
 use store::{DiskIndex, EXTENT, Placement, Store, StoreError, VolumeId};
 use units::Bytes;
 

@@ -1,9 +1,7 @@
 //! How a volume is served: kept over a restart, counted in the metadata, and as by default in
 //! pools that were made before services were kept.
 
-mod common;
-
-use common::{BLOCK, Disk, check, commit, disks_of, fill_with_volumes, new_pool, open};
+use crate::common::{BLOCK, Disk, check, commit, disks_of, fill_with_volumes, new_pool, open};
 use store::{
     EXTENT, Ownership, Placement, Service, ServiceKind, ServicePriority, Store, StoreError, Volume,
 };

@@ -6,9 +6,7 @@
 //! is refused, each such disk named with how far behind it is, by a check, too, and nothing
 //! is written to any disk.
 
-mod common;
-
-use common::{Cut, Disk, Random, capacities, check, commit, new_pool, open, run_until};
+use crate::common::{Cut, Disk, Random, capacities, check, commit, new_pool, open, run_until};
 use store::{Blocks, DiskIndex, OpenError, Opening, Placement, Severity, Store};
 use units::Bytes;
 

@@ -10,6 +10,7 @@
 mod arrows;
 mod circles;
 mod finding;
+mod forgotten;
 mod lexer;
 mod licences;
 mod links;

@@ -6,7 +6,8 @@
 use crate::finding::Finding;
 use crate::workspace::{Workspace, stdout_of};
 use crate::{
-    arrows, circles, licences, links, locks, mutate, names, places, purity, scratch, source,
+    arrows, circles, forgotten, licences, links, locks, mutate, names, places, purity, scratch,
+    source,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,6 +54,7 @@ pub fn run(root: &Path) -> Result<Report, String> {
     }
     findings.extend(links::check(&files));
     findings.extend(circles::check(&files));
+    findings.extend(forgotten::check(&files));
     findings.extend(names::check(&files, &workspace));
     findings.extend(mutate::check(&files));
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();

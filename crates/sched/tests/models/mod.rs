@@ -1,6 +1,5 @@
 //! Policies that are wrong on purpose, and the papers' own: what the searches must
 //! catch. They use the same interface as the policies of the crate.
-#![allow(dead_code)] // each test uses its part
 
 use sched::{Choice, Policy, View, Waiting};
 use units::{Duration, Instant};

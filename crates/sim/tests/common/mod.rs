@@ -1,5 +1,4 @@
 //! What the tests of the virtual world share: pools to start from.
-#![allow(dead_code)] // each test uses its part
 
 use disk::{HardDisk, Model, Profile};
 use node::{Config, Contract, DiskSetup, Node, Op, Placement, Policy, Reply, WriteRange};

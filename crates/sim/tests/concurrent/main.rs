@@ -8,11 +8,9 @@
 //! `SLACKLINE_FIRST`: which the first.
 
 mod client;
-#[path = "../common/mod.rs"]
-mod common;
 
+use crate::common::{MEMORY, config, model, world};
 use client::{CELL, Client, Log, VOLUMES, name, placement, stamps};
-use common::{config, world};
 use node::{Node, Op, Policy, Reply};
 use sim::history::{Event, Kind, Violation, check};
 use sim::{Fault, Random, SimDisk, Timing, World};
@@ -44,8 +42,8 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
     let mut config = config(Policy::SLACK);
     config.commit_interval = Duration::from_millis(random.between(50, 800));
     // Little memory now and then, so that programs wait for it.
-    config.memory = if random.chance(30) { node::limits::MEMORY_MIN } else { common::MEMORY };
-    let profile = disk::Profile::of(&common::model(Bytes::mib(96)));
+    config.memory = if random.chance(30) { node::limits::MEMORY_MIN } else { MEMORY };
+    let profile = disk::Profile::of(&model(Bytes::mib(96)));
     let disks = random.between(1, 2) as usize;
     let mut world = world(config, disks, Bytes::mib(96), |_, profile, index| {
         Timing::WithinBound(Box::new(profile.clone()), Random::new(seed + index as u64))
