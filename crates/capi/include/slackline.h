@@ -55,6 +55,8 @@ struct sl_options {
 	struct sl_in_time in_time;   /* with a time: what no stream carries is answered in it */
 	uint64_t update;             /* with O_RDWR: 1 has a contract read and write at once, in
 	                                any order within its burst */
+	uint64_t grow_to;            /* a contract that writes makes the volume larger as it fills,
+	                                up to this size */
 };
 
 /* Why a contract was refused, and what would have fitted. */

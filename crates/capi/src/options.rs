@@ -91,6 +91,7 @@ pub struct SlOptions {
     priority: u64,
     in_time: SlInTime,
     update: u64,
+    grow_to: u64,
 }
 
 /// The priorities, each at its number in the header.
@@ -145,6 +146,9 @@ pub unsafe fn open(
         }
         if flags & libc::O_CREAT != 0 && options.size > 0 {
             open.create(Bytes::new(options.size));
+        }
+        if options.grow_to > 0 {
+            open.grow_to(Bytes::new(options.grow_to));
         }
     }
     open.open(target)

@@ -39,6 +39,7 @@ mod connection;
 mod error;
 mod file;
 mod file_reader;
+mod growing;
 mod http;
 mod in_time;
 mod line;
@@ -362,6 +363,28 @@ impl Client {
         }
         let writer = CarriedWriter::attach(socket, opened.id)?;
         Ok(Writer::carried(writer, client, opened.id, contract))
+    }
+
+    /// As [`Client::writer`], of a volume that grows as it fills, up to `limit`
+    /// ([`Writer::grow_to`]); also where it is full now. A ring needs no more than it has.
+    ///
+    /// # Errors
+    /// As [`Client::writer`]; and where the pool, or the user's quota, has no room for one block more.
+    pub fn growing_writer(
+        &self,
+        volume: &str,
+        contract: control::Contract,
+        start: Bytes,
+        limit: Bytes,
+    ) -> Result<Writer> {
+        let found = self.volume(volume)?;
+        let begin = limit.min(start.saturating_add(contract.block_bytes));
+        if found.ring.is_none() && found.size_bytes < begin {
+            self.grow_volume(volume, begin, Bytes::ZERO, Durable::WithNextSync)?;
+        }
+        let mut writer = self.writer(volume, contract, start)?;
+        writer.grow_to(limit)?;
+        Ok(writer)
     }
 
     /// Opens a volume to be read and changed under one contract, from `start` on, a multiple of

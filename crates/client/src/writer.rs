@@ -1,8 +1,9 @@
 //! A writer under contract.
 
 use crate::carried_writer::{CarriedDurability, CarriedWriter};
+use crate::growing::Growing;
 use crate::shared_writer::{SharedDurability, SharedWriter};
-use crate::{Client, Result};
+use crate::{Client, Error, Result};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use units::{Bytes, Duration};
@@ -23,6 +24,7 @@ pub struct Writer {
     client: Client,
     stream: u64,
     contract: Contract,
+    growing: Option<Box<Growing>>,
 }
 
 #[derive(Debug)]
@@ -38,7 +40,7 @@ impl Writer {
         stream: u64,
         contract: Contract,
     ) -> Self {
-        Self { carrier: Carrier::Shared(writer), client, stream, contract }
+        Self { carrier: Carrier::Shared(writer), client, stream, contract, growing: None }
     }
 
     pub(crate) fn carried(
@@ -47,7 +49,7 @@ impl Writer {
         stream: u64,
         contract: Contract,
     ) -> Self {
-        Self { carrier: Carrier::Carried(writer), client, stream, contract }
+        Self { carrier: Carrier::Carried(writer), client, stream, contract, growing: None }
     }
 
     /// The number of the stream.
@@ -92,10 +94,12 @@ impl Writer {
     /// When there is no space, or the stream has ended.
     #[inline]
     pub fn room(&mut self, len_max: usize) -> Result<&mut [u8]> {
-        match &mut self.carrier {
+        self.grow_ahead(self.accepted());
+        let room = match &mut self.carrier {
             Carrier::Shared(writer) => writer.room(len_max),
             Carrier::Carried(writer) => writer.room(len_max),
-        }
+        };
+        room.map_err(|error| explain(&mut self.growing, error))
     }
 
     /// As [`Writer::room`], and none where that would have to wait: then the descriptor
@@ -106,10 +110,12 @@ impl Writer {
     /// As [`Writer::room`].
     #[inline]
     pub fn try_room(&mut self, len_max: usize) -> Result<Option<&mut [u8]>> {
-        match &mut self.carrier {
+        self.grow_ahead(self.accepted());
+        let room = match &mut self.carrier {
             Carrier::Shared(writer) => writer.try_room(len_max),
             Carrier::Carried(writer) => writer.room(len_max).map(Some),
-        }
+        };
+        room.map_err(|error| explain(&mut self.growing, error))
     }
 
     /// Hands over the first `len` bytes of the room that was shown.
@@ -150,6 +156,7 @@ impl Writer {
     /// MiB of the volume that were never written: the writer stays where it is, and has
     /// synced. When not everything came to the medium.
     pub fn seek(&mut self, to: Bytes) -> Result<()> {
+        self.grow_ahead(to);
         match &mut self.carrier {
             Carrier::Shared(writer) => writer.seek(to),
             Carrier::Carried(writer) => writer.seek(to),
@@ -183,6 +190,30 @@ impl Writer {
         Ok(())
     }
 
+    /// Makes the volume larger ahead of this writer, up to `limit`, as it comes near the end: by what
+    /// a minute of its contract brings, while there is room for 20 s still. A call of the daemon
+    /// then is part of [`Writer::room`], [`Writer::try_room`], [`Writer::seek`] or a write. Where the
+    /// daemon refuses, recording goes on to the end, and the refusal is told there. What is not
+    /// needed stays with the volume: [`Client::volume_resize`] takes it back. A ring never needs it.
+    ///
+    /// # Errors
+    /// When the stream has ended, or the daemon has.
+    pub fn grow_to(&mut self, limit: Bytes) -> Result<()> {
+        let stream = self.stats()?;
+        let volume = self.client.volume(&stream.volume)?;
+        let growing = || Box::new(Growing::new(&stream, volume.size_bytes, limit));
+        self.growing = volume.ring.is_none().then(growing);
+        Ok(())
+    }
+
+    #[inline]
+    fn grow_ahead(&mut self, position: Bytes) {
+        let Some(growing) = &mut self.growing else { return };
+        if growing.is_due(position) {
+            growing.grow(&self.client, position);
+        }
+    }
+
     /// What the daemon knows of this stream: its window, what was late, and why.
     ///
     /// # Errors
@@ -202,6 +233,14 @@ impl Writer {
             Carrier::Shared(writer) => writer.close(),
             Carrier::Carried(writer) => writer.close(),
         }
+    }
+}
+
+/// Why there is no more room.
+fn explain(growing: &mut Option<Box<Growing>>, error: Error) -> Error {
+    match growing {
+        Some(growing) => growing.explain(error),
+        None => error,
     }
 }
 
@@ -244,10 +283,12 @@ impl Write for Writer {
     /// As much as there is room for. Waits for room where the caller is faster than its
     /// contract and the window is full.
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        Ok(match &mut self.carrier {
-            Carrier::Shared(writer) => writer.write(buf)?,
-            Carrier::Carried(writer) => writer.write(buf)?,
-        })
+        self.grow_ahead(self.accepted());
+        let written = match &mut self.carrier {
+            Carrier::Shared(writer) => writer.write(buf),
+            Carrier::Carried(writer) => writer.write(buf),
+        };
+        Ok(written.map_err(|error| explain(&mut self.growing, error))?)
     }
 
     /// Returns when the daemon has accepted everything; not yet durable.

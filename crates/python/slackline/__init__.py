@@ -238,6 +238,7 @@ def open(
     priority=None,
     within=None,
     update=False,
+    grow_to=None,
 ):
     """Opens a volume, under contract where a rate is given, else as best effort.
 
@@ -245,7 +246,8 @@ def open(
     the space of a volume that is made; `priority` that of `File.priority`, and
     `within` a contract of this handle alone as for `File.within`. With `update`, which takes
     a mode with +, the contract is for reading and writing at once: `File.read_at` and
-    `File.write_at` go anywhere within the burst. Where no
+    `File.write_at` go anywhere within the burst. Up to `grow_to` a contract that writes makes
+    the volume larger as it fills. Where no
     `block` is named, the daemon chooses one, and `File.contract` tells it. Quantities
     are numbers of bytes, or text such as "2MB/s" and "1GiB"."""
     if isinstance(mode, str):
@@ -258,5 +260,7 @@ def open(
     else:
         flags = mode
     name = os.fspath(target)
-    handle = Handle(name, flags, rate, block, burst, size, socket, priority, within, update)
+    handle = Handle(
+        name, flags, rate, block, burst, size, socket, priority, within, update, grow_to
+    )
     return File(handle, flags, name)

@@ -89,7 +89,7 @@ impl Handle {
 #[pymethods]
 impl Handle {
     #[new]
-    #[pyo3(signature = (target, flags, rate=None, block=None, burst=None, size=None, socket=None, priority=None, within=None, update=false))]
+    #[pyo3(signature = (target, flags, rate=None, block=None, burst=None, size=None, socket=None, priority=None, within=None, update=false, grow_to=None))]
     #[allow(clippy::too_many_arguments)] // Python's are named
     fn new(
         py: Python<'_>,
@@ -103,6 +103,7 @@ impl Handle {
         priority: Option<&str>,
         within: Option<&str>,
         update: bool,
+        grow_to: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mode = flags & libc::O_ACCMODE;
         let mut open = File::options();
@@ -128,6 +129,9 @@ impl Handle {
         }
         if let (Some(size), true) = (size, flags & libc::O_CREAT != 0) {
             open.create(bytes(size)?);
+        }
+        if let Some(limit) = grow_to {
+            open.grow_to(bytes(limit)?);
         }
         let file = py.detach(|| open.open(target)).map_err(|error| raise(py, &error))?;
         Ok(Self { file: Mutex::new(Some(file)), views: AtomicUsize::new(0) })

@@ -6,16 +6,21 @@ use std::io::Write;
 use units::Bytes;
 
 /// A writer of this volume that stands at `start`, by a client that may have odds. A writer begins
-/// at a block; what stands in it before `start` already is written once more.
+/// at a block; what stands in it before `start` already is written once more. With a limit the volume
+/// grows as it fills, up to that.
 pub fn writer_at(
     client: &Client,
     volume: &str,
     contract: Contract,
     start: Bytes,
+    grow_to: Option<Bytes>,
 ) -> Result<Writer> {
     let block_start = start.round_down(contract.block_bytes.max(Bytes::new(1)));
     let before = read_before(client, volume, block_start, start)?;
-    let mut writer = client.writer(volume, contract, block_start)?;
+    let mut writer = match grow_to {
+        Some(limit) => client.growing_writer(volume, contract, block_start, limit)?,
+        None => client.writer(volume, contract, block_start)?,
+    };
     writer.write_all(&before)?;
     Ok(writer)
 }

@@ -53,6 +53,14 @@ pub struct Args {
     /// it, for example 14d or 12h
     #[arg(long, requires_all = ["create", "ring"], value_name = "AGE")]
     keep: Option<units::Duration>,
+    /// Make the volume larger as it fills, up to this size: a minute of the contract at a time.
+    /// Nothing is reserved before it is needed, and so nothing is promised: where the pool is full
+    /// by then, the recording ends there
+    #[arg(long, value_name = "SIZE", conflicts_with = "ring")]
+    grow_to: Option<Bytes>,
+    /// At the end, give back the space of the volume in which nothing is recorded
+    #[arg(long, conflicts_with = "ring")]
+    trim: bool,
     /// Go on behind what is recorded
     #[arg(long, conflicts_with = "overwrite")]
     append: bool,
@@ -87,8 +95,11 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     if let Some(thread) = acknowledging {
         thread.join().expect("no panic while acknowledging")?;
     }
+    // Also what came before a failure is kept, and the rest given back.
+    let trimmed = if args.trim { trim(&client, &args.volume) } else { Ok(()) };
     // The first failure is the one to tell; a closed stream tells it once more.
     let summary = summary.map_err(|error| copied.as_ref().err().cloned().unwrap_or(error))?;
+    trimmed?;
     let text = if common.json { json(&summary) } else { summary.line() };
     output::print(text.as_bytes())?;
     slowed?.map_or(Ok(()), |slowed| slowed.tell())
@@ -107,7 +118,20 @@ fn open(args: &Args, client: &Client) -> Result<(Writer, Bytes), Failure> {
 
 fn open_at(args: &Args, client: &Client, start: Bytes) -> Result<Writer, Failure> {
     let contract = args.contract.on(client, &args.volume, Mode::Write)?;
-    Ok(writer_at(&args.contract.client(client), &args.volume, contract, start)?)
+    let client = args.contract.client(client);
+    Ok(writer_at(&client, &args.volume, contract, start, args.grow_to)?)
+}
+
+/// Gives back the space in which nothing is recorded.
+fn trim(client: &Client, name: &str) -> Result<(), Failure> {
+    let volume = client.volume(name)?;
+    client.volume_resize(name, volume.length_bytes).map(drop).map_err(|error| {
+        let what = format!("what was recorded is kept, and the space behind it is, too: {error}");
+        Failure::new(
+            what,
+            format!("try again: slackline volume resize {name} {}", volume.length_bytes.get()),
+        )
+    })
 }
 
 fn open_input(args: &Args) -> Result<(Input, Option<Bytes>), Failure> {

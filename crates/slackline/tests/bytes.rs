@@ -297,3 +297,43 @@ fn a_ring_holds_the_end_of_what_was_recorded() {
     dir.run(&["volume", "create", "plain", "--size", "1MiB"]).succeeded();
     dir.run(&["volume", "keep", "plain", "1d"]).failed(1, &["no ring"]);
 }
+
+#[test]
+fn a_volume_grows_ahead_of_its_recording_and_gives_back_what_is_left() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool_of(&["a"], "224MiB"));
+    let held = |name: &str| {
+        let file = dir.path("held");
+        dir.run(&["export", name, file.to_str().unwrap()]).succeeded();
+        let bytes = std::fs::read(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        bytes
+    };
+    let size = |name: &str| {
+        let shown = dir.run(&["volume", "show", name, "--json"]).succeeded().json();
+        shown["size_bytes"].as_u64().unwrap()
+    };
+    let bytes = noise(9, 72_000_000).bytes();
+    let record = ["record", "v", "--create", "8MiB", "--grow-to", "160MiB", "--rate", "1MB/s"];
+    dir.run_with(&record, &bytes).recorded();
+    // Once to begin with, and once more as it came near to that end; not to the limit.
+    assert!((140 << 20..160 << 20).contains(&size("v")), "{}", size("v"));
+    assert!(held("v") == bytes);
+    dir.run_with(&[&record[..], &["--append", "--trim"]].concat(), b"the end").recorded();
+    let cut = 72_000_007u64.next_multiple_of(1 << 20);
+    assert_eq!(size("v"), cut);
+    // It goes on where it is full, and not beyond the limit.
+    let end = noise(11, 110_000_000).bytes();
+    dir.run_with(&[&record[..], &["--append"]].concat(), &end).failed(1, &["ends at 160 MiB"]);
+    assert_eq!(size("v"), 160 << 20);
+    let grown = held("v");
+    assert!(grown.len() == 160 << 20 && end.starts_with(&grown[72_000_007..]));
+    dir.run(&["volume", "delete", "v", "--yes"]).succeeded();
+
+    // The pool is full before the limit: that is said, and what came before it is kept.
+    let record = ["record", "w", "--create", "8MiB", "--grow-to", "10GiB", "--rate", "1MB/s"];
+    let all = noise(10, 240_000_000).bytes();
+    dir.run_with(&record, &all).failed(1, &["have 0 B free"]);
+    let kept = held("w");
+    assert!(kept.len() > 100 << 20 && all.starts_with(&kept), "{}", kept.len());
+}

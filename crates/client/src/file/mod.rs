@@ -73,6 +73,8 @@ pub struct File {
     keep: Bytes,
     /// Where the contract's stream stood when it was ended for a patch elsewhere.
     left: Option<u64>,
+    /// How large a stream that writes may make the volume.
+    grow_to: Option<Bytes>,
 }
 
 /// What a handle may do.
@@ -115,6 +117,7 @@ impl File {
             run: Run::default(),
             keep: Bytes::ZERO,
             left: None,
+            grow_to: None,
         }
     }
 
@@ -314,7 +317,8 @@ impl File {
             }
             Mode::Write => {
                 let random = &mut self.random;
-                Stream::Out(Output::open(client, volume, terms, self.cursor, random)?)
+                let (at, limit) = (self.cursor, self.grow_to);
+                Stream::Out(Output::open(client, volume, terms, at, limit, random)?)
             }
             Mode::Update => {
                 let begin = begin_of_block(self.cursor, &terms);

@@ -16,6 +16,7 @@ pub struct OpenOptions {
     socket: Option<PathBuf>,
     access: Access,
     create: Option<Bytes>,
+    grow_to: Option<Bytes>,
     truncate: bool,
     append: bool,
     contract: Option<Contract>,
@@ -58,6 +59,13 @@ impl OpenOptions {
     /// Makes the volume where there is none, with so much space.
     pub fn create(&mut self, size: Bytes) -> &mut Self {
         self.create = Some(size);
+        self
+    }
+
+    /// A stream that writes makes the volume larger as it fills, up to this size
+    /// ([`Writer::grow_to`](crate::Writer::grow_to)).
+    pub fn grow_to(&mut self, limit: Bytes) -> &mut Self {
+        self.grow_to = Some(limit);
         self
     }
 
@@ -120,6 +128,7 @@ impl OpenOptions {
         let random = Random::new(client.clone(), name.clone());
         let mut file = File::new(client, name, random, access);
         (file.size, file.recorded) = (volume.size_bytes.get(), volume.length_bytes.get());
+        file.grow_to = self.grow_to;
         file.set_priority(self.priority)?;
         if self.in_time.is_some() {
             file.set_in_time(self.in_time)?;

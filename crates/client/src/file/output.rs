@@ -33,6 +33,7 @@ impl Output {
         volume: &str,
         terms: control::Contract,
         start: u64,
+        grow_to: Option<Bytes>,
         random: &mut Random,
     ) -> Result<Self> {
         let recorded = client.volume(volume)?.length_bytes.get();
@@ -40,7 +41,11 @@ impl Output {
         let begin = start - start % terms.block_bytes.get().max(1);
         let mut lead = vec![0; (start - begin) as usize];
         random.read_exact(begin, &mut lead)?;
-        let writer = client.writer(volume, terms, Bytes::new(begin))?;
+        let begin = Bytes::new(begin);
+        let writer = match grow_to {
+            Some(limit) => client.growing_writer(volume, terms, begin, limit)?,
+            None => client.writer(volume, terms, begin)?,
+        };
         Ok(Self { writer, position: start, recorded, lead, padded: false })
     }
 

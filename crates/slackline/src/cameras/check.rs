@@ -91,6 +91,7 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
         let recorded = volume.as_ref().map(|volume| volume.length_bytes);
         let is_ring = volume.as_ref().map_or(spec.ring, |volume| volume.ring.is_some());
         let size = volume.map_or(spec.size, |volume| volume.size_bytes);
+        let size = spec.grow_to.filter(|_| !is_ring).map_or(size, |limit| limit.max(size));
         let room = Room { size, is_ring };
         let lasts = room.lasts(recorded.unwrap_or_default(), spec.keep, spec.rate);
         cameras.push(Checked {

@@ -41,6 +41,8 @@ pub struct Spec {
     pub volume: String,
     /// The size of that, where it has to be made.
     pub size: Bytes,
+    /// How large that may grow as it fills.
+    pub grow_to: Option<Bytes>,
     /// It is a ring, which gives up its oldest bytes.
     pub ring: bool,
     /// What was recorded so long ago is given up also where there is room for it.
@@ -103,6 +105,8 @@ struct Entry {
     rate_max: Option<Rate>,
     #[serde(default, deserialize_with = "from_text")]
     size: Option<Bytes>,
+    #[serde(default, deserialize_with = "from_text")]
+    grow_to: Option<Bytes>,
     ring: Option<bool>,
     #[serde(default, deserialize_with = "from_text")]
     keep: Option<Duration>,
@@ -136,6 +140,8 @@ struct Settings {
     rate_max: Option<Rate>,
     #[serde(default, deserialize_with = "from_text")]
     size: Option<Bytes>,
+    #[serde(default, deserialize_with = "from_text")]
+    grow_to: Option<Bytes>,
     ring: Option<bool>,
     #[serde(default, deserialize_with = "from_text")]
     keep: Option<Duration>,
@@ -269,6 +275,11 @@ impl Entry {
                         keep = \"14d\", for as much as it gives in that time";
             return wrong("it has no size", next);
         };
+        let grow_to = self.grow_to.or(all.grow_to);
+        if grow_to.is_some() && (keep.is_some() || is_ring == Some(true)) {
+            let next = "remove one of the two: a ring keeps the size that it was made with";
+            return wrong("it is a ring, and has grow_to", next);
+        }
         let rate_max = self.rate_max.or(all.rate_max);
         let rate_max =
             rate_max.unwrap_or_else(|| Rate::per_second(rate.get().saturating_mul(RATE_MAX)));
@@ -314,6 +325,7 @@ impl Entry {
         Ok(Spec {
             volume,
             size,
+            grow_to,
             ring: is_ring.unwrap_or(keep.is_some()),
             keep,
             command,
@@ -414,6 +426,7 @@ mod tests {
             ("\n\n[[camera]]\nname = 'a'\n", "line 3: camera \"a\": it has no rate", "rate = "),
             ("[[camera]]\nname = 'a'\nrate = '1MB/s'\n", "it has no size", "size = "),
             (&format!("{camera}keep = '2d'\nring = false\n"), "keep, and ring = false", "one of"),
+            (&format!("{camera}ring = true\ngrow_to = '9GiB'\n"), "has grow_to", "one of"),
             (&format!("{camera}keep = '2 weeks'\n"), "line 6:", "correct that line"),
             (&camera.replace("source", "volume"), "neither a source nor a command", "source = "),
             (&format!("{camera}\n{camera}"), "line 7: camera \"a\": another one has", "its own"),

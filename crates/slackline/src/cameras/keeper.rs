@@ -151,7 +151,9 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
     }
     let volume = client.volume(&spec.volume)?;
     let (length, size) = (volume.length_bytes, volume.size_bytes);
-    if length >= size && volume.ring.is_none() {
+    let is_ring = volume.ring.is_some();
+    let size = spec.grow_to.filter(|_| !is_ring).map_or(size, |limit| limit.max(size));
+    if length >= size && !is_ring {
         return Err(full(camera));
     }
     let rate = camera.rate();
@@ -160,7 +162,7 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
         None => client.block_for(&spec.volume, Mode::Write, rate)?,
     };
     let contract = spec.contract(rate, chosen);
-    let opened = writer_at(client, &spec.volume, contract, length);
+    let opened = writer_at(client, &spec.volume, contract, length, spec.grow_to);
     let writer = match opened {
         // With what it asked for lately it does not fit any more: with the file's it may.
         Err(error) if error.code() == Some(Code::Refused) && camera.reset_rate() => {
@@ -168,7 +170,7 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
         }
         opened => opened?,
     };
-    let room = Room { size, is_ring: volume.ring.is_some() };
+    let room = Room { size, is_ring };
     camera.opened(writer.stream(), contract, length, room);
     Ok(writer)
 }

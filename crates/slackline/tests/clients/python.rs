@@ -73,6 +73,12 @@ with slackline.open("v", "wb", rate="8MB/s", size="4MiB", **own) as out:
     assert out.write(data) == len(data)
     assert out.contract == (8000000, 1 << 20, 1 << 20), out.contract
 
+grows = {"size": "1MiB", "grow_to": "8MiB", **own}
+with slackline.open("grows", "wb", rate="8MB/s", **grows) as out:
+    left = memoryview(data * 12)
+    while len(left):
+        left = left[out.write(left):]
+
 with slackline.open("v", rate="2MB/s", block="64KiB", **own) as video:
     back = b""
     while True:

@@ -63,7 +63,7 @@ fn a_volume_is_a_file_of_the_c_library() {
     std::fs::write(&source, STDIO).unwrap();
     let program = compile(&source, &dir.path(""));
     let said = run(Command::new(program).arg(dir.path("s.sock")));
-    assert_eq!(said, "line 7\nat 49\nline 9\nend\nwent to 24: there\nrefused: disk 0\n");
+    assert_eq!(said, "line 7\nat 49\nline 9\nend\nwent to 24: there\ngrew\nrefused: disk 0\n");
 }
 
 const STDIO: &str = r#"
@@ -98,6 +98,12 @@ int main(int argc, char **argv)
     memset(line, 0, sizeof line);
     puts(fread(line, 1, 5, both) == 5 ? line : "?");
     fclose(both);
+    options.grow_to = 8 << 20;
+    options.contract.rate = 4000000;
+    FILE *grows = sl_fopen("grows", "w", &options);
+    for (int i = 0; grows && i < 3 << 16; i++)
+        fwrite("sixteen bytes...", 1, 16, grows);
+    puts(grows && fclose(grows) == 0 ? "grew" : sl_error());
     options.contract.rate = 300000000;
     if (!sl_fopen("text", "r", &options))
         printf("refused: %.6s\n", sl_error());

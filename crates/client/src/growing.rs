@@ -1,0 +1,100 @@
+//! A volume that is made larger ahead of its writer, up to a limit.
+//!
+//! The daemon grows a volume for whoever asks, within quotas and the room of the pool, also while it
+//! is recorded to. So a writer asks in time: while there is still room for seconds of its
+//! contract. Where the daemon refuses, recording goes on; the writer asks again as it goes, since
+//! somebody may have made room, and tells the refusal where the volume is full.
+
+use crate::naming::Durable;
+use crate::{Client, Code, Error};
+use units::{Bytes, Duration, Rate};
+use wire::control::Stream;
+
+/// How much more a volume gets at a time: what this many seconds of the contract bring.
+const STEP_SECONDS: u64 = 60;
+/// So much at the least.
+const STEP_MIN: Bytes = Bytes::mib(64);
+/// It gets it while there is still room for so many seconds: an answer of the daemon can wait for
+/// a commit, and the daemon's for other programs.
+const AHEAD_SECONDS: u64 = 20;
+/// Where it is refused, it is asked for again behind this part of what is left.
+const AGAIN: u64 = 8;
+/// Less than this is not asked for, nor sooner than behind this.
+const LEAST: Bytes = Bytes::mib(1);
+
+#[derive(Debug)]
+pub(crate) struct Growing {
+    volume: String,
+    size: Bytes,
+    limit: Bytes,
+    /// Where less than this is left, more is asked for.
+    ahead: Bytes,
+    step: Bytes,
+    /// Nothing is asked for before the writer is here.
+    again: Bytes,
+    refused: Option<Error>,
+}
+
+impl Growing {
+    /// A volume of `size` that `stream` writes, and that grows up to `limit`.
+    pub(crate) fn new(stream: &Stream, size: Bytes, limit: Bytes) -> Self {
+        let rate = stream.contract.rate_bytes_per_second;
+        let block = stream.contract.block_bytes;
+        let window = stream.window_bytes.max(stream.contract.burst_bytes);
+        Self {
+            volume: stream.volume.clone(),
+            size,
+            limit,
+            ahead: in_seconds(rate, AHEAD_SECONDS).saturating_add(window).saturating_add(block),
+            step: in_seconds(rate, STEP_SECONDS).max(STEP_MIN),
+            again: Bytes::ZERO,
+            refused: None,
+        }
+    }
+
+    /// Whether a writer that goes on at `position` has to ask for more.
+    #[inline]
+    pub(crate) fn is_due(&self, position: Bytes) -> bool {
+        self.size < self.limit
+            && position >= self.again
+            && position.saturating_add(self.ahead) > self.size
+    }
+
+    /// Asks for more, and for less of it where the pool has no more. A refusal is kept until the
+    /// volume is full.
+    pub(crate) fn grow(&mut self, client: &Client, position: Bytes) {
+        let needed = position.saturating_add(self.ahead).saturating_sub(self.size);
+        let mut more = needed.saturating_add(self.step);
+        while self.is_due(position) {
+            let size = self.size.saturating_add(more).min(self.limit);
+            match client.grow_volume(&self.volume, size, Bytes::ZERO, Durable::WithNextSync) {
+                Ok(volume) => {
+                    self.size = volume.size_bytes.max(size);
+                    self.refused = None;
+                    return;
+                }
+                Err(error) => {
+                    let is_full = error.code() == Some(Code::PoolFull);
+                    self.refused = Some(error);
+                    more = more / 2;
+                    if !is_full || more < LEAST {
+                        let left = self.size.saturating_sub(position);
+                        self.again = position.saturating_add((left / AGAIN).max(LEAST));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Why the volume is full: where it could not be grown, the reason of that.
+    pub(crate) fn explain(&mut self, error: Error) -> Error {
+        match self.refused.take_if(|_| error.code() == Some(Code::VolumeFull)) {
+            Some(refused) => refused,
+            None => error,
+        }
+    }
+}
+
+fn in_seconds(rate: Rate, seconds: u64) -> Bytes {
+    rate.bytes_in(Duration::from_secs(seconds))
+}
