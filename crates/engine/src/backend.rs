@@ -7,6 +7,7 @@
 
 pub(crate) mod aside;
 pub(crate) mod emulated;
+mod transfer;
 pub(crate) mod uring;
 
 use crate::arena::Arena;

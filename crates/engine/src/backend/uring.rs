@@ -5,6 +5,7 @@
 //! ring is not dropped before all of them have ended.
 #![allow(unsafe_code)]
 
+use super::transfer::{self, After, RUNS_MAX, SINK};
 use super::{Backend, Completion, Surroundings, copy, merge, spread, zero_unwritten};
 use crate::aligned::Aligned;
 use crate::run_delay::RunDelay;
@@ -29,12 +30,6 @@ const EVENT: u64 = u64::MAX;
 /// long row of ends is dealt with. With 8, random reads of 4 KiB at depth 32 were a few
 /// percent slower than with 4; with 2 each took more processor time.
 const ENDS_AT_ONCE: usize = 4;
-
-/// Bytes of the sink: what lies between the blocks that a read wants goes there.
-const SINK: usize = 64 << 10;
-/// A read with more runs of blocks than this goes through a copy: the kernel takes 1024 pieces
-/// at once, and each run, and each 64 KiB of what is between them, is one.
-const RUNS_MAX: usize = 256;
 
 /// Where a command's bytes are.
 enum Memory {
@@ -163,9 +158,9 @@ impl Uring {
         let slot = self.slots[at].as_mut().expect("a slot in use");
         if let Memory::Parts { span, written, vector } = &mut slot.memory {
             let memory = self.around.arena.pointer(*span);
-            *vector = parts(memory, written, slot.done, self.sink.as_ptr().cast_mut());
+            *vector = transfer::parts(memory, written, slot.done, self.sink.as_ptr().cast_mut());
             #[cfg(test)]
-            cut(vector, self.at_most);
+            transfer::cut(vector, self.at_most);
         }
         let slot = self.slots[at].as_ref().expect("a slot in use");
         let entry = self.entry(slot).user_data(at as u64);
@@ -282,8 +277,8 @@ impl Uring {
             return;
         }
         let now = sys::now();
-        // Short transfers are put back into the queue, which needs the ring.
-        let mut short = Vec::new();
+        // What goes on is put back into the queue, which needs the ring.
+        let mut again = Vec::new();
         for ended in self.ring.completion().take(ENDS_AT_ONCE) {
             if ended.user_data() == EVENT {
                 self.waiting_for_event = false;
@@ -291,18 +286,13 @@ impl Uring {
             }
             let at = ended.user_data() as usize;
             let slot = self.slots[at].as_mut().expect("ended once");
-            let result = match ended.result() {
-                error if error < 0 && (-error == libc::EINTR || -error == libc::EAGAIN) => None,
-                error if error < 0 => Some(Err(DeviceError(-error))),
-                0 if slot.done < slot.len => Some(Err(DeviceError(libc::EIO))),
-                moved => {
-                    slot.done += moved as usize;
-                    (slot.done >= slot.len).then_some(Ok(()))
+            let result = match transfer::after(ended.result(), slot.len - slot.done) {
+                After::Again { moved } => {
+                    slot.done += moved;
+                    again.push(at);
+                    continue;
                 }
-            };
-            let Some(result) = result else {
-                short.push(at);
-                continue;
+                After::Ended(result) => result,
             };
             let slot = self.slots[at].take().expect("looked at above");
             self.free.push(at);
@@ -323,7 +313,7 @@ impl Uring {
             let finished = self.ended_after.clamp(started, now.max(started));
             done.push(Completion { id, started, finished, noticed: now.max(started), result });
         }
-        short.into_iter().for_each(|at| self.queue_slot(at));
+        again.into_iter().for_each(|at| self.queue_slot(at));
     }
 }
 
@@ -331,40 +321,6 @@ impl Uring {
 /// had to wait for a processor for `delay` meanwhile.
 fn ready_since(slept: Instant, woken: Instant, delay: Duration) -> Instant {
     woken.saturating_sub(delay).max(slept)
-}
-
-/// Where the bytes from the first of these blocks to the last go, `done` of which are
-/// there: those of the blocks to `memory`, which the whole span begins with, the others to
-/// the sink.
-fn parts(memory: *mut u8, written: &Written, done: usize, sink: *mut u8) -> Vec<libc::iovec> {
-    let wanted = written.span();
-    let mut at = wanted.start.as_usize() + done;
-    let mut vector = Vec::new();
-    for run in written.runs() {
-        let (start, end) = (run.start.as_usize(), run.end.as_usize());
-        while at < start {
-            let iov_len = (start - at).min(SINK);
-            vector.push(libc::iovec { iov_base: sink.cast(), iov_len });
-            at += iov_len;
-        }
-        if at < end {
-            let iov_base = memory.wrapping_add(at).cast();
-            vector.push(libc::iovec { iov_base, iov_len: end - at });
-            at = end;
-        }
-    }
-    vector
-}
-
-/// Leaves no more of a vector than so many bytes.
-#[cfg(test)]
-fn cut(vector: &mut Vec<libc::iovec>, at_most: usize) {
-    let mut left = at_most;
-    for part in vector.iter_mut() {
-        part.iov_len = part.iov_len.min(left);
-        left -= part.iov_len;
-    }
-    vector.retain(|part| part.iov_len > 0);
 }
 
 /// The cheapest kind of ring that this kernel has.
@@ -589,7 +545,7 @@ mod tests {
 
         let (memory, sink) = (4096 as *mut u8, 2 as *mut u8);
         for done in (0..248 << 10).step_by(512) {
-            let vector = parts(memory, &written.into(), done, sink);
+            let vector = transfer::parts(memory, &written.into(), done, sink);
             let mut at = (8 << 10) + done;
             for part in &vector {
                 if part.iov_base == sink.cast() {
@@ -773,6 +729,22 @@ mod tests {
             written: Blocks::first(Bytes::kib(4)).into(),
         };
         assert_eq!(run(&mut ring, vec![beyond]), [Err(DeviceError(libc::EIO))]);
+    }
+
+    /// What was started is in the kernel's hands, or on its way there: its memory stays until it
+    /// has ended, and nothing else is waited for.
+    #[test]
+    fn a_ring_that_goes_waits_for_what_it_was_given() {
+        let mut ring = ring(false, true);
+        let at = Bytes::mib(4);
+        let action = DiskAction::WriteBytes { offset: at, bytes: vec![3; 4096] };
+        ring.start(DiskCommand { id: CommandId(0), action, predicted: Duration::ZERO });
+        assert!(!ring.waiting_for_event && ring.in_flight() == 1);
+        let file = ring.file_without_ring();
+        drop(ring);
+        let mut found = [0; 4096];
+        file.read_exact_at(&mut found, at.get()).unwrap();
+        assert!(found == [3; 4096], "it ended before the ring did");
     }
 
     #[test]
