@@ -10,6 +10,7 @@
 //! and read again.
 
 pub mod driver;
+pub mod ledger;
 pub mod memory;
 mod surfaces;
 
@@ -34,9 +35,16 @@ pub struct Surface {
 }
 
 impl Surface {
-    /// The surface of this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        SURFACES.iter().find(|surface| surface.name == name)
+    /// The surface of this name: also while something is compiled.
+    pub const fn named(name: &str) -> Option<&'static Self> {
+        let mut at = 0;
+        while at < SURFACES.len() {
+            if is_same(SURFACES[at].name.as_bytes(), name.as_bytes()) {
+                return Some(&SURFACES[at]);
+            }
+            at += 1;
+        }
+        None
     }
 
     /// Asks it, and holds it to its bound of memory. Panics when either fails; true where
@@ -51,4 +59,13 @@ impl Surface {
         );
         taken
     }
+}
+
+/// `one == other`, which no compiler works out beforehand yet.
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
 }
