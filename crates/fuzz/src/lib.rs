@@ -16,6 +16,8 @@ mod surfaces;
 
 pub use surfaces::SURFACES;
 
+use std::path::Path;
+
 /// Where bytes of others come in.
 #[derive(Clone, Copy)]
 pub struct Surface {
@@ -45,6 +47,17 @@ impl Surface {
             at += 1;
         }
         None
+    }
+
+    /// Puts the valid inputs into a folder, a file for each.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write_seeds(&self, folder: &Path) -> std::io::Result<()> {
+        let mut seeds = (0..).zip((self.seeds)());
+        seeds.try_for_each(|(number, input): (u32, _)| {
+            std::fs::write(folder.join(format!("seed-{number:03}")), input)
+        })
     }
 
     /// Asks it, and holds it to its bound of memory. Panics when either fails; true where
