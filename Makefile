@@ -186,7 +186,7 @@ soak:
 		SLACKLINE_DAEMON_HISTORIES=$(DAEMON_HISTORIES) \
 		SLACKLINE_CAMERA_SECONDS=$(CAMERA_SECONDS) \
 		$(SOAK) $(SOAK_TESTS)
-	$(if $(filter 0,$(INPUTS)),,scripts/fuzz build && scripts/fuzz run all $(INPUTS))
+	$(if $(filter 0,$(INPUTS)),,scripts/fuzz build all && scripts/fuzz run all $(INPUTS))
 
 # One thing in the sources is changed at a time, and some test has to fail for it;
 # docs/mutants.md explains those that may survive. MUTANTS: a crate, and what cargo-mutants

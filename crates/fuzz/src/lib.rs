@@ -10,10 +10,13 @@
 //! and read again.
 
 pub mod driver;
+pub mod ledger;
 pub mod memory;
 mod surfaces;
 
 pub use surfaces::SURFACES;
+
+use std::path::Path;
 
 /// Where bytes of others come in.
 #[derive(Clone, Copy)]
@@ -34,9 +37,27 @@ pub struct Surface {
 }
 
 impl Surface {
-    /// The surface of this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        SURFACES.iter().find(|surface| surface.name == name)
+    /// The surface of this name: also while something is compiled.
+    pub const fn named(name: &str) -> Option<&'static Self> {
+        let mut at = 0;
+        while at < SURFACES.len() {
+            if is_same(SURFACES[at].name.as_bytes(), name.as_bytes()) {
+                return Some(&SURFACES[at]);
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// Puts the valid inputs into a folder, a file for each.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write_seeds(&self, folder: &Path) -> std::io::Result<()> {
+        let mut seeds = (0..).zip((self.seeds)());
+        seeds.try_for_each(|(number, input): (u32, _)| {
+            std::fs::write(folder.join(format!("seed-{number:03}")), input)
+        })
     }
 
     /// Asks it, and holds it to its bound of memory. Panics when either fails; true where
@@ -51,4 +72,13 @@ impl Surface {
         );
         taken
     }
+}
+
+/// `one == other`, which no compiler works out beforehand yet.
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
 }

@@ -1,10 +1,18 @@
 //! Every surface, one after the other. What each is given stands above its function.
 
+#[cfg(feature = "daemon")]
+mod config;
+#[cfg(feature = "daemon")]
 mod http;
+#[cfg(feature = "daemon")]
 mod json;
+#[cfg(feature = "mount")]
 mod mount;
 mod nbd;
 mod pool;
+#[cfg(feature = "command")]
+mod reading;
+#[cfg(feature = "daemon")]
 mod requests;
 mod socket;
 mod texts;
@@ -12,12 +20,14 @@ mod token;
 mod window;
 
 use crate::Surface;
+use std::path::Path;
 
 /// Memory that no decoder of a small input has a reason to exceed.
 const SMALL: usize = 1 << 20;
 
 /// All of them.
 pub const SURFACES: &[Surface] = &[
+    #[cfg(feature = "daemon")]
     Surface {
         name: "json",
         ask: json::ask,
@@ -26,6 +36,7 @@ pub const SURFACES: &[Surface] = &[
         len_max: 16 << 10,
         one_in: 1,
     },
+    #[cfg(feature = "daemon")]
     Surface {
         name: "requests",
         ask: requests::ask,
@@ -60,6 +71,7 @@ pub const SURFACES: &[Surface] = &[
         len_max: 1024,
         one_in: 1,
     },
+    #[cfg(feature = "daemon")]
     Surface {
         name: "http",
         ask: http::ask,
@@ -68,6 +80,7 @@ pub const SURFACES: &[Surface] = &[
         len_max: 1024,
         one_in: 1,
     },
+    #[cfg(feature = "mount")]
     Surface {
         name: "attribute",
         ask: mount::attribute,
@@ -76,6 +89,7 @@ pub const SURFACES: &[Surface] = &[
         len_max: 256,
         one_in: 1,
     },
+    #[cfg(feature = "mount")]
     Surface {
         name: "tree",
         ask: mount::tree,
@@ -140,18 +154,20 @@ pub const SURFACES: &[Surface] = &[
         len_max: 16 << 10,
         one_in: 4,
     },
+    #[cfg(feature = "command")]
     Surface {
         name: "scenario",
-        ask: texts::scenario,
-        seeds: texts::scenarios,
+        ask: reading::scenario,
+        seeds: reading::scenarios,
         memory_max: 64 * SMALL,
         len_max: 8192,
         one_in: 10,
     },
+    #[cfg(feature = "command")]
     Surface {
         name: "plan",
-        ask: texts::plan,
-        seeds: texts::plans,
+        ask: reading::plan,
+        seeds: reading::plans,
         memory_max: 4 * SMALL,
         len_max: 8192,
         one_in: 4,
@@ -164,10 +180,11 @@ pub const SURFACES: &[Surface] = &[
         len_max: 4096,
         one_in: 1,
     },
+    #[cfg(feature = "daemon")]
     Surface {
         name: "config",
-        ask: texts::config,
-        seeds: texts::configs,
+        ask: config::ask,
+        seeds: config::seeds,
         memory_max: 4 * SMALL,
         len_max: 8192,
         one_in: 4,
@@ -181,6 +198,12 @@ pub const SURFACES: &[Surface] = &[
         one_in: 1,
     },
 ];
+
+/// Files of the repository.
+fn files(names: &[String]) -> Vec<Vec<u8>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    names.iter().filter_map(|name| std::fs::read(root.join(name)).ok()).collect()
+}
 
 #[cfg(test)]
 mod tests {

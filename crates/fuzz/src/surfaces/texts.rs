@@ -1,26 +1,11 @@
-//! What people write in files: profiles, models, scenarios, lists to plan, traces and
-//! configuration. Bytes that are no text are not of interest to these, but to `trace`.
+//! What people write in files: profiles, models, traces; and quantities. Bytes that are no text
+//! are of interest to `trace` alone.
 
-use command::reading;
-use daemon::config::Options;
+use super::files;
 use disk::{Model, Profile};
 use sim::traces::{Format, Trace};
 use sim::workload::Source;
-use std::path::{Path, PathBuf};
 use units::{Bytes, Direction, Duration, Lba, Rate};
-
-/// What other files a text names lie beside this one, where there are none.
-fn path() -> &'static Path {
-    Path::new("/nonexistent/a/file.toml")
-}
-
-/// True where a text may name a file of this machine, which no test shall depend on:
-/// absolute paths lead out of [`path`], and keys may be written with escapes.
-fn leads_out(text: &str) -> bool {
-    let has_one = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    let slash = text.replace("B/s", "").replace("bit/s", "").contains('/');
-    has_one(&["\\u", "\\U", "\\x"]) || (slash && has_one(&["trace", "file"]))
-}
 
 /// A profile that is taken gives bounds, and is the same when it is written and read.
 pub fn profile(input: &[u8]) -> bool {
@@ -62,49 +47,6 @@ pub fn models() -> Vec<Vec<u8>> {
     files(&names.map(|name| format!("models/{name}.toml")))
 }
 
-/// A scenario is taken or refused with a line.
-pub fn scenario(input: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(input) else { return false };
-    if leads_out(text) {
-        return false;
-    }
-    match reading::scenario(path(), text) {
-        Ok(_) => true,
-        Err(told) => {
-            assert!(told.contains("next: ") && told.len() < 64 << 10, "{told}");
-            false
-        }
-    }
-}
-
-pub fn scenarios() -> Vec<Vec<u8>> {
-    let names = ["broken-disk", "cameras", "database", "instrument", "machines", "playout"];
-    let files = files(&names.map(|name| format!("scenarios/{name}.toml")));
-    // Comments lead out.
-    let without = |text: String| {
-        let lines = text.lines().filter(|line| !line.starts_with('#'));
-        lines.map(|line| format!("{line}\n")).collect::<String>().into_bytes()
-    };
-    files.into_iter().filter_map(|text| String::from_utf8(text).ok()).map(without).collect()
-}
-
-/// A list to plan, and its entries in the words of the command's line.
-pub fn plan(input: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(input) else { return false };
-    let line = text.lines().next().unwrap_or_default();
-    let told = [reading::list(path(), text).err(), reading::stream(line).err()];
-    assert!(told.iter().flatten().all(|told| told.contains("next: ")));
-    told.contains(&None)
-}
-
-pub fn plans() -> Vec<Vec<u8>> {
-    let mut all = files(&["examples/cameras.toml".into()]);
-    all.push(b"name=cam,count=10,mode=write,rate=2MB/s,block=512KiB,disks=0+2,zone=outer".into());
-    all.push(b"class=latency,within=30ms,every=100ms".into());
-    all.push(b"class=best-effort,rate=1MB/s,period=2s".into());
-    all
-}
-
 /// A trace in a format that its first byte says: every demand that it gives can be had.
 pub fn trace(input: &[u8]) -> bool {
     let Some((&format, bytes)) = input.split_first() else { return false };
@@ -134,30 +76,6 @@ pub fn traces() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// A configuration file is taken and settled, or refused.
-pub fn config(input: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(input) else { return false };
-    let Ok(options) = toml::from_str::<Options>(text) else { return false };
-    let again = options.clone().or(Options::default());
-    assert_eq!(again, options, "nothing is lost to the defaults");
-    if let Err(error) = options.settle(|| PathBuf::from("/s")) {
-        assert!(!error.what.is_empty() && !error.next_step.is_empty());
-    }
-    true
-}
-
-pub fn configs() -> Vec<Vec<u8>> {
-    let mut all = files(&["packaging/slackline.toml".into()]);
-    all.push(
-        b"disks = ['/dev/sdb', 'emulated:laptop:/tmp/disk']\nsocket = '/tmp/s.sock'\n\
-          socket_mode = '0600'\nmemory = '64MiB'\npolicy = 'edf'\ncommit_interval = '500ms'\n\
-          remeasure = false\nadmission = true\nhost_latency = '5ms'\n\
-          [quota]\npreset = 'server'\n[quota.default]\nstreams = 4\n[files]\n"
-            .into(),
-    );
-    all
-}
-
 /// Sizes, rates and times: what is taken can be written, and is then the same.
 pub fn quantity(input: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(input) else { return false };
@@ -181,10 +99,4 @@ pub fn quantity(input: &[u8]) -> bool {
 pub fn quantities() -> Vec<Vec<u8>> {
     let texts = ["64k", "8MiB", "2 MB/s", "25Mbit/s", "1.5s", "250ms", "0", "12345678B"];
     texts.map(|text| text.as_bytes().to_vec()).into()
-}
-
-/// Files of the repository.
-fn files(names: &[String]) -> Vec<Vec<u8>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    names.iter().filter_map(|name| std::fs::read(root.join(name)).ok()).collect()
 }
