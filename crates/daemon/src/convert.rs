@@ -244,6 +244,7 @@ pub fn stream(
         throttled: stream.account.throttled,
         excess_bytes: stream.account.excess,
         gap_bytes: stream.account.gaps,
+        overtaken_bytes: stream.account.overtaken,
         from_memory_bytes: stream.account.from_memory,
         latency_max_ns: stream.account.latency_max,
         open_ns: now.saturating_since(stream.open_since),

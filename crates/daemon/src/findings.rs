@@ -78,8 +78,7 @@ fn findings(status: &Status, policy: &PolicyState) -> Vec<Finding> {
     found.extend(of_host("host/delivery".into(), way, &status.delivery));
     status.volumes.iter().for_each(|volume| of_volume(volume, &mut found));
     for stream in &status.streams {
-        let is_ring = status.is_ring(&stream.volume);
-        of_stream(stream, (status.full_at(&stream.volume), is_ring), &mut found);
+        of_stream(stream, status.full_at(&stream.volume), &mut found);
     }
     found.extend(status.warnings.iter().enumerate().map(|(n, warning)| {
         let next = "do what it says, and start the daemon again";
@@ -170,7 +169,7 @@ fn of_volume(volume: &Volume, found: &mut Vec<Finding>) {
 const WHY_LATE: &str = "`slackline pool status` says whether the disk took longer than its \
                         profile says (overruns) or the host was late";
 
-fn of_stream(stream: &Stream, (size, is_ring): (Option<Bytes>, bool), found: &mut Vec<Finding>) {
+fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
     let name = format!("stream {} on {}", stream.id, stream.volume);
     let key = |what: &str| format!("stream/{}/{what}", stream.id);
     let mut found = |finding| found.push(on(&stream.volume, finding));
@@ -180,19 +179,18 @@ fn of_stream(stream: &Stream, (size, is_ring): (Option<Bytes>, bool), found: &mu
         let what = format!("{name}: {late} of {all} late, by {} at the most", stream.late_max_ns);
         found(broken(key("late"), what, WHY_LATE));
     }
-    if !stream.gap_bytes.is_zero() {
-        let (gap, key) = (stream.gap_bytes, key("gap"));
-        found(if is_ring {
-            // What a ring gave up before a slow reader came there is nobody's fault.
-            let what = format!("{name}: {gap} were not there any more, or were late");
-            let next = "a reader that is overtaken by its ring is told a gap: begin later in it, or make \
-                        the ring larger";
-            look(key, what, next)
-        } else {
-            let what =
-                format!("{name}: {gap} were given up, because a disk did not answer in time");
-            broken(key, what, WHY_LATE)
-        });
+    if !stream.lost().is_zero() {
+        let lost = stream.lost();
+        let what = format!("{name}: {lost} were given up, because a disk did not answer in time");
+        found(broken(key("gap"), what, WHY_LATE));
+    }
+    if !stream.overtaken_bytes.is_zero() {
+        // What a ring gave up before a slow reader came there is no broken promise.
+        let gone = stream.overtaken_bytes;
+        let what = format!("{name}: the ring had given up {gone} before it came there");
+        let next = "play at a larger rate than it is recorded at, or begin later in the ring; the next \
+                    ring may be larger";
+        found(look(key("overtaken"), what, next));
     }
     if let Some(rate) = faster_source(stream) {
         let what = format!(
@@ -401,12 +399,17 @@ pub mod tests {
         };
         assert_eq!(found(&status), []);
         status["streams"][0]["gap_bytes"] = json!(4096);
-        let found = found(&status);
-        let [one] = &found[..] else { panic!("{found:?}") };
+        status["streams"][0]["overtaken_bytes"] = json!(4096);
+        let [one] = &found(&status)[..] else { panic!("{:?}", found(&status)) };
         assert_eq!(one.weight, Weight::Look);
         assert!(
-            one.what.contains("not there any more") && one.next_step.contains("ring"),
+            one.what.contains("had given up 4 KiB") && one.next_step.contains("ring"),
             "{one:?}"
         );
+        // Where a disk lost more than that, it is told for itself.
+        status["streams"][0]["gap_bytes"] = json!(12_288);
+        let [disk, ring] = &found(&status)[..] else { panic!("{:?}", found(&status)) };
+        assert_eq!((disk.weight, ring.weight), (Weight::Broken, Weight::Look));
+        assert!(disk.what.contains("8 KiB were given up, because a disk"), "{disk:?}");
     }
 }

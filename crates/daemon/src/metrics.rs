@@ -282,7 +282,7 @@ impl Group {
         self.late_max = self.late_max.max(stream.late_max_ns);
         self.not_ready = self.not_ready.saturating_add(stream.underruns);
         self.slowed = self.slowed.saturating_add(stream.throttled);
-        self.lost = self.lost.saturating_add(stream.gap_bytes.get());
+        self.lost = self.lost.saturating_add(stream.lost().get());
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Account {
     pub excess: Bytes,
     /// Bytes given up as declared gaps.
     pub gaps: Bytes,
+    /// Of these, what a ring had given up before the program came there.
+    pub overtaken: Bytes,
     /// Bytes of blocks that no disk was asked for, since another stream had just read or written
     /// them.
     pub from_memory: Bytes,

@@ -7,7 +7,7 @@ use crate::output::json;
 use crate::pausing::Sink;
 use crate::progress::Progress;
 use crate::{Common, output, play};
-use client::control::{Mode, Volume};
+use client::control::{Mode, Stream, Volume};
 use client::{BestEffort, Client};
 use serde::Serialize;
 use std::fs::File;
@@ -58,30 +58,31 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     };
     let began = Instant::now();
     let path = (args.file != Path::new("-")).then_some(args.file.as_path());
-    let (bytes, gap_bytes) = match args.rate {
-        Some(rate) => under_contract(&client, &volume, (start, end), rate, path)?,
+    let (bytes, stream) = match args.rate {
+        Some(rate) => {
+            let (bytes, stream) = under_contract(&client, &volume, (start, end), rate, path)?;
+            (bytes, Some(stream))
+        }
         None => {
             let from = client.best_effort(&args.volume)?;
             let mut out = open(path)?;
             let progress = Progress::new(Some(end - start));
             let copied = copy(from, (start, end), &mut out, &progress);
             progress.finish();
-            (copied.map_err(|failed| failed.told(path))?, Bytes::ZERO)
+            (copied.map_err(|failed| failed.told(path))?, None)
         }
     };
     let elapsed = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let (start_bytes, bytes, gap_bytes) = (start.get(), bytes.get(), gap_bytes.get());
+    let gap_bytes = stream.as_ref().map_or(0, |stream| stream.gap_bytes.get());
+    let (start_bytes, bytes, is_ring) = (start.get(), bytes.get(), volume.ring.is_some());
     let told = Exported { volume: volume.name, start_bytes, bytes, gap_bytes, elapsed_ns: elapsed };
     let text = if common.json { json(&told) } else { told.line() };
     match path {
         Some(_) => output::print(text.as_bytes())?,
         None => eprint!("{text}"), // standard output has the bytes
     }
-    if gap_bytes == 0 {
-        return Ok(());
-    }
-    let what = format!("{} could not be read and came as zeros", Bytes::new(gap_bytes));
-    Err(Failure::new(what, "`slackline pool status` counts the errors of each disk"))
+    let gaps = stream.filter(|stream| !stream.gap_bytes.is_zero());
+    gaps.map_or(Ok(()), |stream| Err(play::missing(&stream, is_ring)))
 }
 
 impl Exported {
@@ -109,7 +110,7 @@ fn under_contract(
     (start, end): (Bytes, Bytes),
     rate: Rate,
     path: Option<&Path>,
-) -> Result<(Bytes, Bytes), Failure> {
+) -> Result<(Bytes, Stream), Failure> {
     let contract = ContractArgs { rate, block: None, burst: None, miss: None };
     let contract = contract.on(client, &volume.name, Mode::Read)?;
     let (mut reader, _) = client.reader_early(&volume.name, contract, start)?;
@@ -119,9 +120,9 @@ fn under_contract(
     let copied = play::copy(&part, &mut reader, &mut out, &progress);
     progress.finish();
     let bytes = copied?;
-    let gaps = client.stream(reader.stream())?.gap_bytes;
+    let stream = client.stream(reader.stream())?;
     reader.close()?;
-    Ok((bytes, gaps))
+    Ok((bytes, stream))
 }
 
 /// Why a copy ended.

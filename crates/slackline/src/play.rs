@@ -8,7 +8,7 @@ use crate::pausing::{PAUSE, Sink, Stops};
 use crate::progress::Progress;
 use crate::summary::Summary;
 use crate::{Common, output};
-use client::control::Mode;
+use client::control::{Mode, Stream};
 use client::{Piece, Reader};
 use std::fs::File;
 use std::io;
@@ -98,7 +98,8 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let copied = copy(&part, &mut reader, &mut out, &progress);
     progress.finish();
     let bytes = copied?;
-    let summary = Summary::new("play", &client.stream(reader.stream())?, start, bytes, began);
+    let stream = client.stream(reader.stream())?;
+    let summary = Summary::new("play", &stream, start, bytes, began);
     reader.close()?;
     let text = if common.json { json(&summary) } else { summary.line() };
     match &args.file {
@@ -108,15 +109,25 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     if summary.gap_bytes == 0 {
         return Ok(());
     }
-    let gaps = Bytes::new(summary.gap_bytes);
-    if is_ring {
-        let what = format!("{gaps} were left out: the ring had given them up, or a disk lost them");
-        let next = "play at a larger rate than it is recorded at; `slackline pool status` counts \
-                    the errors of each disk";
-        return Err(Failure::new(what, next));
+    Err(missing(&stream, is_ring))
+}
+
+/// What of a stream did not come. Of a ring it is left out, since its offsets only grow.
+pub fn missing(stream: &Stream, is_ring: bool) -> Failure {
+    const ERRORS: &str = "`slackline pool status` counts the errors of each disk";
+    let lost = match is_ring {
+        true => format!("{} could not be read and were left out", stream.lost()),
+        false => format!("{} could not be read and came as zeros", stream.lost()),
+    };
+    if stream.overtaken_bytes.is_zero() {
+        return Failure::new(lost, ERRORS);
     }
-    let what = format!("{gaps} could not be read and came as zeros");
-    Err(Failure::new(what, "`slackline pool status` counts the errors of each disk"))
+    let gone = format!("{} were left out: the ring had given them up", stream.overtaken_bytes);
+    let next = "play at a larger rate than it is recorded at";
+    match stream.lost().is_zero() {
+        true => Failure::new(gone, next),
+        false => Failure::new(format!("{gone}; {lost}"), format!("{next}; {ERRORS}")),
+    }
 }
 
 /// Why a volume is not played; a file of that name is called otherwise.

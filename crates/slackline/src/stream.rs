@@ -138,6 +138,10 @@ fn shown(stream: &Stream) -> String {
         Bytes::ZERO => String::new(),
         bytes => format!("; {bytes} from memory, not from a disk"),
     };
+    let overtaken = match stream.overtaken_bytes {
+        Bytes::ZERO => String::new(),
+        gone => format!("; {gone} of it the ring had given up before"),
+    };
     let burst = stream.contract.burst_bytes;
     format!(
         "stream     {id}, {} {volume}, open for {}{carried}\n\
@@ -147,7 +151,7 @@ fn shown(stream: &Stream) -> String {
          position   offset {}, {} moved\n{durable}\
          requests   {requests}, {late}; longest {}{from_memory}\n\
          program    {underruns} times not ready for it, {throttled} times slowed to its rate{excess}\n\
-         gaps       {}\n",
+         gaps       {}{overtaken}\n",
         direction(stream.mode),
         stream.open_ns,
         stream.user,

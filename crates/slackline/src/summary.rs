@@ -37,6 +37,8 @@ pub struct Summary {
     pub throttled: u64,
     /// Bytes given up as declared gaps.
     pub gap_bytes: u64,
+    /// Of these, what the ring had given up before it was read.
+    pub overtaken_bytes: u64,
 }
 
 impl Summary {
@@ -62,6 +64,7 @@ impl Summary {
             underruns: stream.underruns,
             throttled: stream.throttled,
             gap_bytes: stream.gap_bytes.get(),
+            overtaken_bytes: stream.overtaken_bytes.get(),
         }
     }
 

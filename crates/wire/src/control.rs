@@ -478,6 +478,11 @@ pub struct Stream {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub gap_bytes: Bytes,
+    /// Of these, what the ring had given up before the reader came there; the rest a disk did not
+    /// give, or not in time.
+    #[serde(with = "quantity", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub overtaken_bytes: Bytes,
     /// Bytes of blocks that no disk was asked for: another stream had just read or written them.
     #[serde(with = "quantity", default)]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
@@ -490,6 +495,13 @@ pub struct Stream {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub open_ns: Duration,
+}
+
+impl Stream {
+    /// Bytes that a disk did not give, or not in time.
+    pub fn lost(&self) -> Bytes {
+        self.gap_bytes.saturating_sub(self.overtaken_bytes)
+    }
 }
 
 /// All streams.

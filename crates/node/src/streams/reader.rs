@@ -325,7 +325,7 @@ impl Stream {
         let gap_end = self.gap_end(core, block);
         let end = lost.map_or(gap_end, |range| range.end).min(length);
         let (offset, len) = (self.position, end - self.position);
-        self.account.gaps += len;
+        self.note_gap(core, block, len);
         self.position = end;
         if !matches!(self.window.get(block), Some(Slot::Failed(..) | Slot::Ready)) {
             self.never_came(core, block);

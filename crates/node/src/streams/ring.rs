@@ -87,6 +87,14 @@ impl Stream {
         Slot::Failed(self.disk_of(core, block), GIVEN_UP)
     }
 
+    /// Reader: a gap of so many bytes is told, which begins in this block.
+    pub(crate) fn note_gap(&mut self, core: &Core, block: u64, len: Bytes) {
+        self.account.gaps += len;
+        if self.is_gone(core, block) {
+            self.account.overtaken += len;
+        }
+    }
+
     /// Reader: where the gap ends that begins in this block: behind it, or behind those that were
     /// given up with it, as far as the window knows of them.
     pub(crate) fn gap_end(&self, core: &Core, block: u64) -> Bytes {

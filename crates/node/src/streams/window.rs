@@ -192,7 +192,7 @@ impl Stream {
                 }
                 if let Some(lost) = self.lost_at(offset) {
                     let upto = lost.end.min(whole);
-                    self.account.gaps += upto - offset;
+                    self.note_gap(core, block, upto - offset);
                     let gap = Reply::Gap { offset, len: upto - offset };
                     return self.tell(core, Ok(gap), upto, None);
                 }
@@ -210,7 +210,7 @@ impl Stream {
                 {
                     shared.skips(offset, end);
                 }
-                self.account.gaps += len;
+                self.note_gap(core, block, len);
                 self.tell(core, Ok(Reply::Gap { offset, len }), end, None);
             }
             // A failing disk cannot hold a program for ever: it gives this block up
@@ -222,7 +222,7 @@ impl Stream {
                     self.wake_by(core, patience);
                 } else if self.gives_up(core, block, id) {
                     self.never_came(core, block);
-                    self.account.gaps += len;
+                    self.note_gap(core, block, len);
                     self.tell(core, Ok(Reply::Gap { offset, len }), whole, None);
                 }
             }

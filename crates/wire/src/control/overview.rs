@@ -86,10 +86,6 @@ pub struct DiskStep {
 }
 
 impl Status {
-    /// Whether the volume of that name is shown, and is a ring.
-    pub fn is_ring(&self, volume: &str) -> bool {
-        self.volumes.iter().any(|one| one.name == volume && one.ring.is_some())
-    }
     /// Where the volume of that name is full; none where it is not shown, or never is: a ring.
     pub fn full_at(&self, volume: &str) -> Option<Bytes> {
         let found = self.volumes.iter().find(|one| one.name == volume);
