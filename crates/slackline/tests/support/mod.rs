@@ -223,9 +223,16 @@ pub fn signal(pid: u32, name: &str) {
     assert!(sent.success());
 }
 
+/// Longer than this nothing takes, however busy the machine is: whoever still waits would wait for
+/// ever, and whoever runs the tests would not know for what.
+const HANGS: Duration = Duration::from_secs(600);
+
 /// Waits for as long as it takes.
+#[track_caller]
 pub fn wait_until(mut done: impl FnMut() -> bool) {
+    let began = std::time::Instant::now();
     while !done() {
+        assert!(began.elapsed() < HANGS, "this does not come");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
