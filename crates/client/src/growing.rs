@@ -8,7 +8,7 @@
 use crate::naming::Durable;
 use crate::{Client, Code, Error};
 use units::{Bytes, Duration, Rate};
-use wire::control::Stream;
+use wire::control::{Stream, Volume};
 
 /// How much more a volume gets at a time: what this many seconds of the contract bring.
 const STEP_SECONDS: u64 = 60;
@@ -36,14 +36,15 @@ pub(crate) struct Growing {
 }
 
 impl Growing {
-    /// A volume of `size` that `stream` writes, and that grows up to `limit`.
-    pub(crate) fn new(stream: &Stream, size: Bytes, limit: Bytes) -> Self {
+    /// The volume that `stream` writes, and that grows up to `limit`.
+    pub(crate) fn new(stream: &Stream, volume: &Volume, limit: Bytes) -> Self {
         let rate = stream.contract.rate_bytes_per_second;
         let block = stream.contract.block_bytes;
         let window = stream.window_bytes.max(stream.contract.burst_bytes);
         Self {
-            volume: stream.volume.clone(),
-            size,
+            // By its number: another one may come to have its name.
+            volume: format!("/{}", volume.number),
+            size: volume.size_bytes,
             limit,
             ahead: in_seconds(rate, AHEAD_SECONDS).saturating_add(window).saturating_add(block),
             step: in_seconds(rate, STEP_SECONDS).max(STEP_MIN),

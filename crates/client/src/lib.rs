@@ -307,7 +307,7 @@ impl Client {
         contract: control::Contract,
         start: Bytes,
     ) -> Result<Reader> {
-        self.open_reader(volume, contract, start, false).map(|(reader, _)| reader)
+        self.open_reader(volume, contract, Some(start), false).map(|(reader, _)| reader)
     }
 
     /// As [`Client::reader`], and the first bytes come as soon as they are there, as after
@@ -320,14 +320,24 @@ impl Client {
         contract: control::Contract,
         start: Bytes,
     ) -> Result<(Reader, Sought)> {
-        self.open_reader(volume, contract, start, true)
+        self.open_reader(volume, contract, Some(start), true)
+    }
+
+    /// As [`Client::reader_early`], from where what the volume holds begins: of a ring, behind what it
+    /// has given up. [`Reader::offset`] tells where that is.
+    pub fn reader_of_all(
+        &self,
+        volume: &str,
+        contract: control::Contract,
+    ) -> Result<(Reader, Sought)> {
+        self.open_reader(volume, contract, None, true)
     }
 
     fn open_reader(
         &self,
         volume: &str,
         contract: control::Contract,
-        start: Bytes,
+        start: Option<Bytes>,
         early: bool,
     ) -> Result<(Reader, Sought)> {
         let opened = self.open(volume, Mode::Read, contract, start, self.shares, early)?;
@@ -432,12 +442,12 @@ impl Client {
         volume: &str,
         mode: Mode,
         contract: control::Contract,
-        start: Bytes,
+        start: impl Into<Option<Bytes>>,
         shared_window: bool,
         early: bool,
     ) -> Result<StreamOpened> {
         let volume = volume.into();
-        let (start_bytes, miss_per_billion) = (start, self.miss);
+        let (start_bytes, miss_per_billion) = (start.into(), self.miss);
         let open = StreamOpen {
             volume,
             mode,

@@ -201,7 +201,7 @@ impl Writer {
     pub fn grow_to(&mut self, limit: Bytes) -> Result<()> {
         let stream = self.stats()?;
         let volume = self.client.volume(&stream.volume)?;
-        let growing = || Box::new(Growing::new(&stream, volume.size_bytes, limit));
+        let growing = || Box::new(Growing::new(&stream, &volume, limit));
         self.growing = volume.ring.is_none().then(growing);
         Ok(())
     }

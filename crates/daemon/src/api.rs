@@ -377,7 +377,7 @@ pub(crate) async fn open_stream(
     owner: Peer,
     request: api::StreamOpen,
 ) -> Result<api::StreamOpened, Box<Problem>> {
-    let _turn = control.quotas.turn().await;
+    let mut turn = Some(control.quotas.turn().await);
     let ask = control.by(&owner);
     let mode = convert::mode(request.mode);
     let (volume, contract) = (request.volume, convert::contract(&request.contract));
@@ -401,16 +401,20 @@ pub(crate) async fn open_stream(
         exceeded.map_or(Ok(()), Err)?;
     }
     let early = request.early && mode == node::Mode::Read;
-    let mut start = started_at(&ask, &volume, mode, request.start_bytes);
+    let begins_at = || started_at(&ask, &volume, mode);
+    let mut start = request.start_bytes.unwrap_or_else(begins_at);
     let opened = loop {
         let opening = Opening { volume: volume.clone(), mode, contract, start, early, miss };
-        let opened = match request.shared_window {
-            true => open_window(&ask, opening).await,
-            false => open_carried(&ask, opening).await,
+        let opened = async {
+            match request.shared_window {
+                true => open_window(&ask, opening).await,
+                false => open_carried(&ask, opening).await,
+            }
         };
+        let opened = control.quotas.decided(&mut turn, opened).await;
         // A ring may have given up its first bytes since.
         match opened {
-            Err(node::Error::GivenUp { start: now }) if request.start_bytes.is_zero() => {
+            Err(node::Error::GivenUp { start: now }) if request.start_bytes.is_none() => {
                 start = now;
             }
             opened => break opened,
@@ -440,12 +444,11 @@ pub(crate) async fn open_stream(
     })
 }
 
-/// Where a stream begins: a reader that names no place at the start of what a ring holds.
-fn started_at(ask: &Ask, volume: &str, mode: node::Mode, asked: Bytes) -> Bytes {
-    if mode != node::Mode::Read || !asked.is_zero() {
-        return asked;
-    }
-    ask.0.volume(volume).and_then(|found| found.start).unwrap_or(asked)
+/// Where a stream begins that names no place: a reader where what a ring holds begins.
+fn started_at(ask: &Ask, volume: &str, mode: node::Mode) -> Bytes {
+    let held_from = || ask.0.volume(volume).and_then(|found| found.start);
+    let start = if mode == node::Mode::Read { held_from() } else { None };
+    start.unwrap_or_default()
 }
 
 /// When a reader that has what is there as soon as it is has its first bytes, and its contract.
@@ -566,7 +569,7 @@ async fn change_stream(
     let Control { sessions, quotas, .. } = &control;
     scope::promise(&peer, contract.rate)?;
     let ask = control.by(&peer);
-    let _turn = quotas.turn().await;
+    let mut turn = Some(quotas.turn().await);
     quotas.owns_stream(&peer, sessions, stream)?;
     let owner = sessions.owner(stream).unwrap_or(peer);
     let before = ask.0.stream(stream);
@@ -576,7 +579,8 @@ async fn change_stream(
         let asked = Asked::Change(stream, terms);
         quotas.exceeded(&owner, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
     }
-    let changed = ask.op(Op::StreamChange { stream, contract }).await;
+    let changed = ask.op(Op::StreamChange { stream, contract });
+    let changed = quotas.decided(&mut turn, changed).await;
     let changed = changed.map_err(|error| refused(&control, &error))?;
     if let (Answer::Stream { window, .. }, Some(shared)) = (changed, sessions.shared(stream)) {
         settle(&shared, window).await;

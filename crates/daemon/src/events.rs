@@ -96,11 +96,13 @@ struct Told {
 impl Seen {
     /// What is otherwise than at the last look. At most [`EVENTS_PER_LOOK`]: of more, how many.
     fn changes(&mut self, now: Instant, overview: &Overview) -> Vec<Change> {
-        let mut changes = self.of_streams(overview);
-        changes.extend(self.of_findings(now, overview));
-        let more = changes.len().saturating_sub(EVENTS_PER_LOOK);
+        // First what needs a person: whoever opens many streams hides nothing of it.
+        let mut changes = self.of_findings(now, overview);
+        let mut streams = self.of_streams(overview);
+        let more = streams.len().saturating_sub(EVENTS_PER_LOOK - changes.len());
+        streams.truncate(streams.len() - more);
+        changes.extend(streams);
         if more > 0 {
-            changes.truncate(EVENTS_PER_LOOK);
             changes.push(Change {
                 kind: EventKind::Found,
                 key: "events".into(),
@@ -141,17 +143,21 @@ impl Seen {
         changes
     }
 
+    /// At most [`EVENTS_PER_LOOK`]; the others are as they were, and told at the next look.
     fn of_findings(&mut self, now: Instant, overview: &Overview) -> Vec<Change> {
         let mut changes = Vec::new();
         let is_found: HashSet<&str> = overview.findings.iter().map(|one| &*one.key).collect();
         let gone: Vec<String> =
             self.findings.keys().filter(|key| !is_found.contains(&***key)).cloned().collect();
-        for key in gone {
+        for key in gone.into_iter().take(EVENTS_PER_LOOK) {
             let Told { volume, what, .. } = self.findings.remove(&key).expect("one of the keys");
             let what = format!("not so any more: {what}");
             changes.push(Change { kind: EventKind::Cleared, key, volume, what, next_step: None });
         }
         for found in &overview.findings {
+            if changes.len() == EVENTS_PER_LOOK {
+                break;
+            }
             let known = self.findings.get(&found.key);
             let is_due = known.is_none_or(|told| {
                 found.weight == Weight::Broken
@@ -220,7 +226,7 @@ mod tests {
         status["streams"] = json!([]);
         let gone = seen.changes(after(132), &overview_of(&status));
         let wanted =
-            [(StreamClosed, "stream/3"), (Cleared, "stream/3/late"), (Cleared, "stream/3/slowed")];
+            [(Cleared, "stream/3/late"), (Cleared, "stream/3/slowed"), (StreamClosed, "stream/3")];
         assert_eq!(told(&gone), wanted);
     }
 
@@ -234,11 +240,13 @@ mod tests {
             one
         });
         status["streams"] = many.collect();
+        status["warnings"] = json!(["no memory is locked"]);
         let mut seen = Seen::default();
         let changes = seen.changes(Instant::now(), &overview_of(&status));
         assert_eq!(changes.len(), EVENTS_PER_LOOK + 1);
         let what = &changes.last().unwrap().what;
-        assert!(what.starts_with(&format!("{} more", 5_000 - EVENTS_PER_LOOK)), "{what}");
+        assert!(what.starts_with(&format!("{} more", 5_001 - EVENTS_PER_LOOK)), "{what}");
+        assert!(changes[0].what.contains("no memory"), "what needs a person comes first");
         assert_eq!(seen.changes(Instant::now(), &overview_of(&status)), []);
     }
 

@@ -244,7 +244,7 @@ impl Files {
         start: Bytes,
     ) -> Result<Taken, Box<Problem>> {
         let Found { desk, file, map } = found;
-        let (name, length) = (file.path().display().to_string(), map.length());
+        let (name, length) = (report::plain(&file.path().display().to_string()), map.length());
         let stream = StreamId(self.next_stream.fetch_add(1, Ordering::Relaxed));
         let opening = Opening { stream, name: name.clone(), file, map, start };
         let window = desk.open(opening, contract).map_err(|error| {

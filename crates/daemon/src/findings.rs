@@ -3,7 +3,7 @@
 //! Invariant: a finding says what is the case, with its figures, and what to do next; where
 //! nothing is found, every contract was kept so far and nothing that is known endangers one.
 
-use report::{counted, span};
+use report::{counted, quoted, span};
 use units::{Bytes, Duration, Rate};
 use wire::control::{
     Disk, Finding, HostTime, Mode, OddsBroken, Overview, PolicyState, Service, Status, Stream,
@@ -211,8 +211,10 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
             span(left)
         );
         let twice = twice(size.unwrap_or_default());
-        let next =
-            format!("give it more room: `slackline volume resize {} {twice}`", stream.volume);
+        let next = format!(
+            "give it more room: `slackline volume resize {} {twice}`",
+            quoted(&stream.volume)
+        );
         found(look(key("soon_full"), what, next));
     }
 }

@@ -62,6 +62,9 @@ pub const LAST_WORD_WITHIN: Duration = Duration::from_millis(250);
 pub const EVENTS_KEPT: usize = 1_000;
 /// Of what happens between two looks so many events are told one by one.
 pub const EVENTS_PER_LOOK: usize = 100;
+/// A pool that takes longer than this to answer has decided, and does something else for it: it
+/// searches for what would have fitted, or clears memory.
+pub const DECIDED_WITHIN: Duration = Duration::from_millis(20);
 /// Events that wait for the command that is run for each.
 pub const HOOK_WAITING_MAX: usize = 256;
 /// That command has this time for each.

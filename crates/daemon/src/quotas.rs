@@ -7,7 +7,8 @@
 //! A holder is a user, or a group all of whose members
 //! count together; who is in a group with a quota is held by both.
 //!
-//! Invariants: streams are opened and changed one after the other ([`Quotas::turn`]), so
+//! Invariants: streams are opened and changed one after the other ([`Quotas::turn`]), and what was
+//! granted is counted once more before it is told, so
 //! that two programs cannot share the last of a quota; what a holder has is never kept
 //! here but asked of the pool and the sessions, so that nothing can be forgotten.
 
@@ -19,7 +20,7 @@ mod space;
 pub use crate::people::{Names, Peer, own_uid};
 pub use rules::{Cap, Limits, Preset, Rules, Whole};
 
-use crate::limits::{BEST_EFFORT_PER_USER_DIVISOR, BEST_EFFORT_UNIT};
+use crate::limits::{BEST_EFFORT_PER_USER_DIVISOR, BEST_EFFORT_UNIT, DECIDED_WITHIN};
 use crate::lock::{AsyncGuard, AsyncMutex, Mutex, MutexGuard};
 use crate::pool::Pool;
 
@@ -254,6 +255,26 @@ impl Quotas {
     /// Opening and changing goes one after the other.
     pub async fn turn(&self) -> AsyncGuard<'_, ()> {
         self.turn.lock().await
+    }
+
+    /// Waits for what was asked of the pool under `turn`, and lets the others have that where it takes
+    /// longer than a decision does: a refusal is told with what would have fitted, and to
+    /// search for that may take seconds. For what is granted the turn is had again.
+    pub async fn decided<'a, T, E>(
+        &'a self,
+        turn: &mut Option<AsyncGuard<'a, ()>>,
+        coming: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let mut coming = std::pin::pin!(coming);
+        if let Ok(came) = tokio::time::timeout(DECIDED_WITHIN, &mut coming).await {
+            return came;
+        }
+        *turn = None;
+        let came = coming.await;
+        if came.is_ok() {
+            *turn = Some(self.turn().await);
+        }
+        came
     }
 
     /// Whether this peer may do everything: root and the daemon's own user.

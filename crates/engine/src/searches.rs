@@ -1,5 +1,5 @@
 //! Refusals wait here for the largest rate that would have fitted, one after the other, on a
-//! thread that nobody else waits for: a search takes up to a second.
+//! thread that nobody else waits for: a search may take some seconds.
 //!
 //! Invariant: no more than [`WAITING_MAX`] wait, each with its copy of what admission saw.
 

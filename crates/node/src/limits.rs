@@ -191,6 +191,9 @@ const _: () = {
 };
 /// Rings that give up what is old are looked through so often.
 pub const OLD_LOOK: Duration = Duration::from_secs(10);
+/// So many of them give up something at a look; the others at one that follows with the next
+/// commit: a record has room for what writers add, and for this.
+pub const OLD_RINGS: u32 = 32;
 /// Long flushes widen a profile by themselves only as far as commits stay within so many of
 /// the intervals of the start: a longer interval stays for good.
 pub const WIDEN_INTERVAL_MAX: u64 = 2;

@@ -23,9 +23,35 @@ pub fn counted(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
+/// An argument for a shell: a name that others chose is nothing but a name there.
+pub fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._/@:+=,%".contains(c);
+    match text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// A text that others chose, on one line and without orders for a terminal: control characters are
+/// escaped.
+pub fn plain(text: &str) -> String {
+    let escaped = |c: char| match c.is_control() {
+        true => c.escape_default().collect::<String>(),
+        false => c.to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_chose_is_no_command_and_no_order_for_a_terminal() {
+        assert_eq!(quoted("cam1"), "cam1");
+        assert_eq!(quoted("x; reboot #it's"), r"'x; reboot #it'\''s'");
+        assert_eq!(plain("a\u{1b}[2J\nb ü"), r"a\u{1b}[2J\nb ü");
+    }
 
     #[test]
     fn long_times_are_told_in_their_two_largest_units() {

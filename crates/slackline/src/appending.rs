@@ -1,7 +1,7 @@
 //! A writer that goes on behind what a volume has.
 
 use client::control::Contract;
-use client::{Client, Result, Writer};
+use client::{Client, Code, Error, Problem, Result, Writer};
 use std::io::Write;
 use units::Bytes;
 
@@ -16,12 +16,20 @@ pub fn writer_at(
     grow_to: Option<Bytes>,
 ) -> Result<Writer> {
     let block_start = start.round_down(contract.block_bytes.max(Bytes::new(1)));
-    let before = read_before(client, volume, block_start, start)?;
     let mut writer = match grow_to {
         Some(limit) => client.growing_writer(volume, contract, block_start, limit)?,
         None => client.writer(volume, contract, block_start)?,
     };
-    writer.write_all(&before)?;
+    if block_start < start {
+        // Nobody else writes to it any more; what came before this opened it would be written over.
+        let recorded = client.volume(volume)?.length_bytes;
+        if recorded > start {
+            let what = format!("volume {volume} has {recorded} recorded, and had {start} just now");
+            let next = "try again: another program wrote to it meanwhile";
+            return Err(Error::Problem(Box::new(Problem::new(Code::VolumeBusy, what, next))));
+        }
+        writer.write_all(&read_before(client, volume, block_start, start)?)?;
+    }
     Ok(writer)
 }
 

@@ -176,7 +176,7 @@ fn note(text: &str) {
 }
 
 fn shows(name: &str) -> String {
-    format!("`slackline volume show {name}` says when it was recorded")
+    format!("`slackline volume show {}` says when it was recorded", report::quoted(name))
 }
 
 fn unknown(name: &str) -> Failure {

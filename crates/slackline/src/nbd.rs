@@ -3,6 +3,7 @@
 use crate::Common;
 use crate::failure::Failure;
 use client::control::Priority;
+use report::quoted;
 use serde::Serialize;
 use std::path::Path;
 use units::Bytes;
@@ -121,15 +122,6 @@ fn percent(text: &str) -> String {
         false => format!("%{byte:02X}"),
     };
     text.bytes().map(one).collect()
-}
-
-/// An argument for a shell.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-._/@:+=,%".contains(c);
-    match text.chars().all(plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
 }
 
 #[cfg(test)]

@@ -67,22 +67,28 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         let text = "when a file outside the pool was recorded is not known".to_owned();
         return Err(Failure::usage(text, "leave --from and --to away, or play a volume"));
     }
-    let (mut asked, mut length) = (args.start.unwrap_or_default(), args.length);
+    let (mut asked, mut length) = (args.start, args.length);
     let (recorded, is_ring, mut reader) = if is_file {
-        let opened = client.file_open(&args.volume, args.contract.on_file(), asked)?;
+        let opened =
+            client.file_open(&args.volume, args.contract.on_file(), asked.unwrap_or_default())?;
         opened.notes.iter().for_each(|note| eprintln!("slackline: note: {note}"));
         (opened.length_bytes, false, client.attach_reader(opened.id)?)
     } else {
         let volume = client.volume(&args.volume).map_err(|error| no_volume(error, args))?;
         if args.between.is_given() {
             let (from, to) = args.between.places(&client, &volume)?;
-            (asked, length) = (from, Some(length.map_or(to - from, |most| most.min(to - from))));
+            (asked, length) =
+                (Some(from), Some(length.map_or(to - from, |most| most.min(to - from))));
         }
         let (recorded, is_ring) = (volume.length_bytes, volume.ring.is_some());
         let contract = args.contract.on(&client, &args.volume, Mode::Read)?;
         // Whoever takes the bytes has no clock of ours: they go out as soon as they are there.
-        let reader = args.contract.client(&client);
-        (recorded, is_ring, reader.reader_early(&args.volume, contract, asked)?.0)
+        let by = args.contract.client(&client);
+        let reader = match asked {
+            Some(start) => by.reader_early(&args.volume, contract, start)?,
+            None => by.reader_of_all(&args.volume, contract)?,
+        };
+        (recorded, is_ring, reader.0)
     };
     // Of a ring it is where what that holds begins, where nothing else is asked for.
     let start = reader.offset();

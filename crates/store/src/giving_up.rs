@@ -19,6 +19,10 @@ const KEEP_MIN: Duration = Duration::from_secs(1);
 /// The longest: 36 years, in seconds.
 const KEEP_MAX: u32 = 1_152_921_504;
 
+/// What a ring gives up for its age at a time, 16,384 extents: each is forgotten by itself, and whoever
+/// wants something of the pool waits for that.
+const GIVEN_UP_MAX: Bytes = Bytes::new(16 << 30);
+
 /// For how many whole seconds a ring keeps what is recorded to it: never less than was asked for.
 ///
 /// # Errors
@@ -121,8 +125,12 @@ impl Store {
         let volume = self.volume(id)?;
         let (keep, clock) = (volume.keep()?, self.clock?);
         let before = clock.saturating_sub(i64::try_from(keep.as_nanos()).ok()?);
+        // It may have been recorded so much later than is noted.
+        let before = before.saturating_sub(volume.recorded().within());
         let old = volume.recorded().recorded_before(before).min(volume.length());
-        let end = old.round_down(RING_GRAIN) + volume.size();
+        // Not all of a large ring at once: others wait for this.
+        let most = volume.start().saturating_add(GIVEN_UP_MAX);
+        let end = old.round_down(RING_GRAIN).min(most) + volume.size();
         self.give_up(id, end)
     }
     /// How far the volume may be written: to its end, but of a ring not where a commit that gives

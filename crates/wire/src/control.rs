@@ -318,10 +318,11 @@ pub struct StreamOpen {
     pub mode: Mode,
     /// What is asked.
     pub contract: Contract,
-    /// The playout point to start from: a volume offset.
-    #[serde(default, with = "quantity")]
-    #[cfg_attr(feature = "schema", schema(value_type = u64))]
-    pub start_bytes: Bytes,
+    /// The playout point to start from: a volume offset. Left out: a reader begins where what the
+    /// volume holds begins, which of a ring is no fixed place, and a writer at 0.
+    #[serde(default, with = "quantity::option", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub start_bytes: Option<Bytes>,
     /// The program can map its window. It may be carried over the socket all the same.
     #[serde(default)]
     pub shared_window: bool,

@@ -42,7 +42,7 @@ pub async fn open(
     volume: &str,
     service: Service,
 ) -> Result<(Open, Ask), Box<Problem>> {
-    let _turn = quotas.turn().await;
+    let mut turn = Some(quotas.turn().await);
     // First: else a quota's refusal would tell him of a volume that he may not know of.
     let permitted = view::volume(ask.0.volume(volume), &ask.1, volume, &[Act::Read, Act::Write]);
     permitted.map_err(|error| Box::new(problem::of(&error)))?;
@@ -52,7 +52,8 @@ pub async fn open(
         exceeded(&Asked::Handle(terms))?;
     }
     let told = crate::convert::service_told(service);
-    let opened = ask.op(Op::HandleOpen { volume: volume.to_owned(), service }).await;
+    let opened = ask.op(Op::HandleOpen { volume: volume.to_owned(), service });
+    let opened = quotas.decided(&mut turn, opened).await;
     let opened = opened.map_err(|error| Box::new(problem::of_service(&error, &told)))?;
     let Answer::Handle { handle } = opened else {
         unreachable!("the pool answers Handle to who opens one")

@@ -1,16 +1,20 @@
 //! The command that is run for each event, with the event as JSON on its standard input.
 //!
-//! Invariant: one runs at a time, and for a bounded time; so many events wait for it, and of more
-//! it is said how many were left out.
+//! Invariants: one runs at a time, and for a bounded time with all that it has started; so many events
+//! wait for it, streams that come and go at most half as many, so that they keep out nothing that needs a
+//! person; of more it is said how many were left out.
 
 use crate::limits::{HOOK_WAITING_MAX, HOOK_WITHIN};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
-use wire::control::Event;
+use wire::control::{Event, EventKind};
 
 /// How often it is looked whether the command has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -18,6 +22,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Tells a thread that runs the command. It ends when this is dropped.
 pub struct Hook {
     waiting: SyncSender<String>,
+    /// How many wait.
+    count: Arc<AtomicUsize>,
     left_out: AtomicU64,
 }
 
@@ -29,14 +35,27 @@ impl Hook {
     pub fn start(command: PathBuf) -> std::io::Result<Self> {
         let (waiting, events) = sync_channel(HOOK_WAITING_MAX);
         let thread = std::thread::Builder::new().name("slackline-hook".into());
-        thread.spawn(move || run_all(&command, &events))?;
-        Ok(Self { waiting, left_out: AtomicU64::new(0) })
+        let hook = Self { waiting, count: Arc::default(), left_out: AtomicU64::new(0) };
+        let count = Arc::clone(&hook.count);
+        thread.spawn(move || run_all(&command, &events, &count))?;
+        Ok(hook)
     }
 
     /// Never waits.
     pub fn tell(&self, event: &Event) {
+        let may_be_left_out =
+            matches!(event.kind, EventKind::StreamOpened | EventKind::StreamClosed);
+        if may_be_left_out && self.count.load(Ordering::Relaxed) >= HOOK_WAITING_MAX / 2 {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         let event = serde_json::to_string(event).expect("messages are JSON");
-        match self.waiting.try_send(event) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let sent = self.waiting.try_send(event);
+        if sent.is_err() {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
+        match sent {
             Ok(()) => match self.left_out.swap(0, Ordering::Relaxed) {
                 0 => {}
                 n => eprintln!("slackline: the command for events missed {n} of them: it is slow"),
@@ -48,9 +67,10 @@ impl Hook {
     }
 }
 
-fn run_all(command: &Path, events: &Receiver<String>) {
+fn run_all(command: &Path, events: &Receiver<String>, count: &AtomicUsize) {
     let mut before = Ok(());
     for event in events {
+        count.fetch_sub(1, Ordering::Relaxed);
         let ended = run(command, event);
         // A command that fails in the same way for each event says so once.
         if let Err(why) = &ended
@@ -62,14 +82,19 @@ fn run_all(command: &Path, events: &Receiver<String>) {
     }
 }
 
+/// In a group of its own, and without what is for the daemon alone.
+fn start(command: &Path) -> std::io::Result<Child> {
+    let mut command = Command::new(command);
+    for own in ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"] {
+        command.env_remove(own);
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit());
+    command.process_group(0).spawn()
+}
+
 /// Runs it for one event, to its end or to the end of its time.
 fn run(command: &Path, event: String) -> Result<(), String> {
-    let started = Command::new(command)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::inherit())
-        .spawn();
-    let mut child = started.map_err(|error| format!("cannot be run: {error}"))?;
+    let mut child = start(command).map_err(|error| format!("cannot be run: {error}"))?;
     let mut input = child.stdin.take().expect("a pipe");
     // An event is shorter than what a pipe takes at once, so that this does not wait. A command
     // that does not read it has its reasons.
@@ -86,6 +111,8 @@ fn ended(child: &mut Child, within: Duration) -> Result<(), String> {
             Ok(Some(status)) => return Err(format!("ended with {status}")),
             Ok(None) if Instant::now() < until => std::thread::sleep(LOOK),
             Ok(None) => {
+                // All that it has started; it is not reaped, so that the number is still its own.
+                let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(format!("did not end within {} s and was killed", within.as_secs()));
@@ -131,7 +158,7 @@ mod tests {
             sender.send(serde_json::to_string(&event(number)).unwrap()).unwrap();
         }
         drop(sender);
-        run_all(&path, &events);
+        run_all(&path, &events, &AtomicUsize::new(3));
         let said = std::fs::read_to_string(said).unwrap();
         let numbers = said.lines().map(|line| serde_json::from_str::<Event>(line).unwrap().number);
         assert_eq!(numbers.collect::<Vec<_>>(), [1, 2, 3]);
@@ -141,10 +168,19 @@ mod tests {
     #[test]
     fn one_that_hangs_is_ended_and_one_that_is_not_there_is_named() {
         let directory = tempfile::tempdir().unwrap();
-        let mut child = Command::new(script(directory.path(), "exec sleep 600")).spawn().unwrap();
+        let started = directory.path().join("started");
+        let text = format!("sleep 600 & echo $! >{}; wait", started.display());
+        let mut child = start(&script(directory.path(), &text)).unwrap();
+        let number = || std::fs::read_to_string(&started).unwrap_or_default();
+        while !number().ends_with('\n') {
+            std::thread::sleep(LOOK);
+        }
         let why = ended(&mut child, Duration::from_millis(60)).unwrap_err();
         assert!(why.contains("was killed"), "{why}");
         assert!(child.try_wait().unwrap().is_some(), "it still runs");
+        // Dead, or not yet taken note of by whoever has it now.
+        let status = std::fs::read_to_string(format!("/proc/{}/stat", number().trim()));
+        assert!(status.map_or(true, |text| text.contains(") Z ")), "what it started still runs");
         let why = run(&directory.path().join("none"), String::new()).unwrap_err();
         assert!(why.starts_with("cannot be run: "), "{why}");
     }
@@ -153,10 +189,16 @@ mod tests {
     #[test]
     fn events_that_find_no_place_are_counted() {
         let (waiting, _events) = sync_channel(HOOK_WAITING_MAX);
-        let hook = Hook { waiting, left_out: AtomicU64::new(0) };
-        for number in 0..HOOK_WAITING_MAX as u64 + 7 {
+        let hook = Hook { waiting, count: Arc::default(), left_out: AtomicU64::new(0) };
+        let half = HOOK_WAITING_MAX as u64 / 2;
+        for number in 0..half + 5 {
+            hook.tell(&Event { kind: EventKind::StreamOpened, ..event(number) });
+        }
+        assert_eq!(hook.left_out.load(Ordering::Relaxed), 5);
+        for number in 0..half + 7 {
             hook.tell(&event(number));
         }
+        // That one found a place is told, and begins the count anew.
         assert_eq!(hook.left_out.load(Ordering::Relaxed), 7);
     }
 }

@@ -229,7 +229,7 @@ pub async fn under_contract(
         volume: found.known,
         mode: api::Mode::Read,
         contract,
-        start_bytes: range.start,
+        start_bytes: Some(range.start),
         shared_window: false,
         early: true,
     };

@@ -118,7 +118,7 @@ fn op(kind: char, json: &str, stream: StreamId) -> Option<Op> {
                 volume: name(),
                 mode: convert::mode(asked.mode),
                 contract: convert::contract(&asked.contract),
-                start: asked.start_bytes,
+                start: asked.start_bytes.unwrap_or_default(),
                 early: asked.early,
                 miss: asked.miss_per_billion.map(Chance::of_billion),
             };

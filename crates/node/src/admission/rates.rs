@@ -1,6 +1,6 @@
 //! The largest rate that a refused contract could have had.
 //!
-//! To find it takes some 25 times as long as to refuse, up to a second on a busy disk. So
+//! To find it takes some 25 times as long as to refuse, some seconds on a busy disk. So
 //! the node only takes a copy of what admission saw. Whoever receives the answer searches,
 //! on a thread that nobody else waits for.
 

@@ -47,11 +47,19 @@ impl Node {
         let keeps = |volume: &&Volume| volume.keep().is_some();
         let rings: Vec<VolumeId> =
             self.core.store.volumes().filter(keeps).map(Volume::id).collect();
+        let mut gave_up = 0;
         for &ring in &rings {
+            if gave_up == limits::OLD_RINGS {
+                break;
+            }
             if let Some(range) = self.core.store.give_up_old(ring) {
                 self.core.gave_up(now, ring, &range);
+                gave_up += 1;
             }
         }
-        self.old_look = (!rings.is_empty()).then(|| now + limits::OLD_LOOK);
+        // There may be more of it, for which a record of its own has room.
+        let soon = self.core.config.commit_interval.min(limits::OLD_LOOK);
+        let next = if gave_up > 0 { soon } else { limits::OLD_LOOK };
+        self.old_look = (!rings.is_empty()).then(|| now + next);
     }
 }

@@ -12,7 +12,9 @@ pub(crate) fn ahead(contract: &Contract, window: Bytes, interval: Duration) -> B
     let time = interval.saturating_mul(limits::SYNC_INTERVALS);
     let passes = contract.rate.bytes_in(time);
     let all = window.checked_add(contract.block).and_then(|all| all.checked_add(passes));
-    all.and_then(|all| all.checked_add(contract.burst)).unwrap_or(Bytes::new(u64::MAX / 4))
+    let all = all.and_then(|all| all.checked_add(contract.burst)).unwrap_or(Bytes::MAX);
+    // No volume is so long, and twice as much is still a number.
+    all.min(Bytes::new(u64::MAX / 8))
 }
 
 /// Refuses a contract for the writer of a ring that would have to give up more than half of it.

@@ -156,6 +156,11 @@ impl Camera {
 
 /// For the thread of its command.
 impl Camera {
+    /// Whether its volume was open for it before.
+    pub fn was_opened(&self) -> bool {
+        self.inner().opened
+    }
+
     /// Waits until its volume was opened once, or so long; whether it was.
     pub fn opened_within(&self, time: Duration) -> bool {
         let inner = self.inner();

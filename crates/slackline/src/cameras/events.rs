@@ -75,19 +75,28 @@ pub fn span(time: Duration) -> String {
     report::span(units::Duration::from_secs(time.as_secs()))
 }
 
-/// The same text, without what stands before the @ in an address.
+/// The same text, without what stands before the @ in an address, and without what a part of it is
+/// said to be: cameras are also asked for `/user=admin&password=x`. A password may have any character, so
+/// that an address is taken to end with its word.
 pub fn without_passwords(text: &str) -> String {
     let (mut told, mut rest) = (String::new(), text);
     while let Some(at) = rest.find("://") {
         let (before, address) = rest.split_at(at + 3);
         told.push_str(before);
-        let ends = |c: char| c.is_whitespace() || "/'\"<>?#".contains(c);
-        let authority = &address[..address.find(ends).unwrap_or(address.len())];
-        rest = address;
-        if let Some(at) = authority.rfind('@') {
+        let ends = |c: char| c.is_whitespace() || "'\"<>".contains(c);
+        let (mut address, behind) = address.split_at(address.find(ends).unwrap_or(address.len()));
+        rest = behind;
+        if let Some(at) = address.rfind('@') {
             told.push_str("***");
-            rest = &address[at..];
+            address = &address[at..];
         }
+        while let Some(at) = address.find('=') {
+            told.push_str(&address[..=at]);
+            told.push_str("***");
+            let value = &address[at + 1..];
+            address = &value[value.find(['&', '/', ';']).unwrap_or(value.len())..];
+        }
+        told.push_str(address);
     }
     told + rest
 }
@@ -107,8 +116,10 @@ mod tests {
     fn passwords_are_not_told() {
         for (said, told) in [
             ("rtsp://10.0.0.1/a: Connection refused", "rtsp://10.0.0.1/a: Connection refused"),
-            ("[in] 'rtsp://me:p@ss@cam:554/a?x=1' no", "[in] 'rtsp://***@cam:554/a?x=1' no"),
+            ("[in] 'rtsp://me:p@ss@cam:554/a?x=1' no", "[in] 'rtsp://***@cam:554/a?x=***' no"),
             ("http://a:b@c, and https://d@e", "http://***@c, and https://***@e"),
+            ("rtsp://me:p#a/s?s@cam/a: 401", "rtsp://***@cam/a: 401"),
+            ("rtsp://cam/user=me&password=x/ch1 no", "rtsp://cam/user=***&password=***/ch1 no"),
             ("nobody@home ://", "nobody@home ://"),
         ] {
             assert_eq!(without_passwords(said), told);

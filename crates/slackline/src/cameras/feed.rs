@@ -7,7 +7,7 @@
 use super::back_off::{BackOff, chance};
 use super::camera::Camera;
 use super::events::without_passwords;
-use super::limits::{CHILD_WITHIN, LINE_MAX, LOOK, PIECE};
+use super::limits::{CHILD_WITHIN, HEARD_MAX, LINE_MAX, LOOK, PIECE};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -77,7 +77,7 @@ impl Running {
     fn carry(mut self, camera: &Camera, ended: &AtomicBool) -> String {
         let packet = camera.spec.packet;
         let (mut piece, mut filled) = (vec![0; PIECE], 0);
-        let mut last = Instant::now();
+        let (mut last, mut over) = (Instant::now(), None);
         loop {
             if ended.load(Ordering::Relaxed) {
                 self.ask_to_end("it was ended");
@@ -92,6 +92,7 @@ impl Running {
             if err {
                 self.hear(camera);
             }
+            let gives = out && self.out.is_some();
             if out && let Some(stdout) = &mut self.out {
                 match stdout.read(&mut piece[filled..]) {
                     Ok(0) => self.out = None,
@@ -111,11 +112,23 @@ impl Running {
                         self.out = None;
                     }
                 }
+            }
+            // Also beside a command that never pauses.
+            if self.asked.as_ref().is_some_and(|(since, _)| since.elapsed() >= CHILD_WITHIN) {
+                let _ = kill_process_group(self.group, Signal::KILL);
+            }
+            if self.has_ended() {
+                // What it had given before is read, and for a while what those give that it has left
+                // behind.
+                let since = over.unwrap_or_else(Instant::now);
+                if over.is_some() && !gives || since.elapsed() >= CHILD_WITHIN {
+                    break;
+                }
+                over = Some(since);
                 continue;
             }
-            // What it had given was read before.
-            if self.has_ended() {
-                break;
+            if gives {
+                continue;
             }
             if last.elapsed() >= camera.spec.stall {
                 let stall = units::Duration::from_nanos(camera.spec.stall.as_nanos() as u64);
@@ -123,9 +136,6 @@ impl Running {
             }
             if self.out.is_none() && last.elapsed() >= LOOK {
                 self.ask_to_end("it closed its output, and was ended");
-            }
-            if self.asked.as_ref().is_some_and(|(since, _)| since.elapsed() >= CHILD_WITHIN) {
-                let _ = kill_process_group(self.group, Signal::KILL);
             }
         }
         self.hear(camera);
@@ -182,7 +192,7 @@ impl Running {
                     camera.said(line(&std::mem::take(&mut self.line)));
                 }
                 b'\n' | b'\r' => {}
-                _ if self.line.len() < LINE_MAX => self.line.push(byte),
+                _ if self.line.len() < HEARD_MAX => self.line.push(byte),
                 _ => {}
             }
         }
@@ -205,7 +215,8 @@ impl Running {
 fn line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let text: String = text.chars().filter(|c| !c.is_control()).collect();
-    without_passwords(text.trim())
+    // Whole: a part of an address does not show what of it is a password.
+    without_passwords(text.trim()).chars().take(LINE_MAX).collect()
 }
 
 fn told(status: Option<ExitStatus>) -> String {

@@ -90,12 +90,12 @@ impl From<Error> for WhyNot {
 }
 
 fn full(camera: &Camera) -> WhyNot {
-    let volume = &camera.spec.volume;
+    let (volume, quoted) = (&camera.spec.volume, report::quoted(&camera.spec.volume));
     WhyNot {
         state: "full",
         what: format!("volume {volume} has no more room, and what comes now is lost"),
         next: format!(
-            "give it more: `slackline volume resize {volume} SIZE`; or name another volume for this \
+            "give it more: `slackline volume resize {quoted} SIZE`; or name another volume for this \
              camera in the file, and start this again"
         ),
         soon: false,
@@ -103,13 +103,13 @@ fn full(camera: &Camera) -> WhyNot {
 }
 
 fn no_ring(camera: &Camera) -> WhyNot {
-    let volume = &camera.spec.volume;
+    let (volume, quoted) = (&camera.spec.volume, report::quoted(&camera.spec.volume));
     WhyNot {
         state: "failed",
         what: format!("volume {volume} is no ring, and the file wants one"),
         next: format!(
             "name another volume for this camera in the file, or remove `ring` and `keep` there; or, \
-             where nobody needs what it has, `slackline volume delete {volume}`"
+             where nobody needs what it has, `slackline volume delete {quoted}`"
         ),
         soon: false,
     }
@@ -129,7 +129,10 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
             if spec.ring && there.is_none() {
                 return Err(no_ring(camera));
             }
-            if spec.keep.is_some() && there.and_then(|ring| ring.keep_ns) != spec.keep {
+            // Once: whoever changes it meanwhile (`volume keep NAME off`) has his reasons.
+            let is_new = !camera.was_opened();
+            let other = there.and_then(|ring| ring.keep_ns) != spec.keep;
+            if is_new && spec.keep.is_some() && other {
                 client.volume_keep(&spec.volume, spec.keep)?;
             }
         }

@@ -20,8 +20,10 @@ pub const BUFFER_LASTS: units::Duration = units::Duration::from_secs(20);
 pub const PACKET_MAX: Bytes = Bytes::new(4_096);
 /// Lines of a command's standard error that are kept.
 pub const LINES: usize = 5;
-/// Bytes of each.
+/// Characters of each.
 pub const LINE_MAX: usize = 300;
+/// Bytes of a line that are read, to know what of it is a password.
+pub const HEARD_MAX: usize = 4_096;
 /// Losses of a camera that the status names.
 pub const LOSSES: usize = 8;
 /// A loss is over, and told, when nothing was lost for so long.

@@ -9,7 +9,7 @@ use super::shown::Snapshot;
 use crate::failure::Failure;
 use std::fs::{DirBuilder, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -50,10 +50,13 @@ pub fn listen(path: &Path) -> Result<UnixListener, Failure> {
         let made = DirBuilder::new().recursive(true).mode(0o750).create(directory);
         made.map_err(|error| failed(&error))?;
     }
-    // Nobody answers there: a supervisor that was killed has left it.
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&error)),
-        _ => {}
+    match std::fs::symlink_metadata(path) {
+        // Nobody answers there: a supervisor that was killed has left it.
+        Ok(found) if found.file_type().is_socket() => {
+            std::fs::remove_file(path).map_err(|error| failed(&error))?;
+        }
+        Ok(_) => return Err(failed(&io::Error::other("there is something else than a socket"))),
+        Err(_) => {}
     }
     let listener = UnixListener::bind(path).map_err(|error| failed(&error))?;
     // What a camera's command says is for its owner and group.
