@@ -227,6 +227,29 @@ fn a_stream_that_is_being_closed_still_counts() {
     daemon.client.reader("v", at(1), Bytes::ZERO).unwrap();
 }
 
+/// What would have fitted is searched for after the pool has refused, for seconds: others are not
+/// held up by it, be it one that opens or one whose volume grows.
+#[test]
+fn a_refusal_that_takes_its_time_holds_up_nobody_else() {
+    let daemon = daemon("[default]\nstreams = 9");
+    let client = daemon.client.clone().without_shared_windows();
+    let stream = client.reader("v", at(1), Bytes::ZERO).unwrap();
+    daemon.pool.state().hold_refusals = true;
+    std::thread::scope(|scope| {
+        let refused = scope.spawn(|| client.reader("v", at(100), Bytes::ZERO).unwrap_err());
+        drop(daemon.pool.wait(|state| state.held.len() == 1));
+        let changed = scope.spawn(|| client.stream_change(stream.stream(), at(200)).unwrap_err());
+        drop(daemon.pool.wait(|state| state.held.len() == 2));
+        let other = client.reader("v", at(1), Bytes::ZERO).unwrap();
+        client.volume_resize("v", Bytes::mib(2)).unwrap();
+        other.close().unwrap();
+        daemon.pool.release();
+        for error in [refused.join().unwrap(), changed.join().unwrap()] {
+            assert_eq!(error.code(), Some(Code::Refused), "{error}");
+        }
+    });
+}
+
 fn own_gid() -> u32 {
     std::os::unix::fs::MetadataExt::gid(&std::fs::metadata("/proc/self").unwrap())
 }

@@ -270,6 +270,17 @@ fn a_ring_holds_the_end_of_what_was_recorded() {
     assert!(dir.run(&play).succeeded().out == bytes[start..]);
     dir.run(&[&play[..], &["--start", "1000"]].concat())
         .failed(1, &["given these bytes up", &start.to_string()]);
+    // Byte 0 is asked for, and never another one in its place, with a contract and without.
+    dir.run(&[&play[..], &["--start", "0"]].concat()).failed(1, &["given these bytes up"]);
+    for contract in [None, Some(client::Contract::at(client::units::Rate::per_second(1_000_000)))] {
+        let mut open = client::File::options();
+        open.socket(dir.path("s.sock"));
+        if let Some(contract) = contract {
+            open.contract(contract);
+        }
+        let read = std::io::Read::read(&mut open.open("cam").unwrap(), &mut [0; 10]);
+        assert!(read.unwrap_err().to_string().contains("given these bytes up"));
+    }
     let file = dir.path("out");
     dir.run(&["export", "cam", file.to_str().unwrap()]).succeeded();
     assert!(std::fs::read(&file).unwrap() == bytes[start..]);

@@ -50,6 +50,8 @@ pub struct State {
     pub uncommitted: Vec<Callback>,
     /// Streams are not closed while set: as if their last commit took long.
     pub hold_closes: bool,
+    /// Refusals are not told while set: as if what would have fitted were searched for.
+    pub hold_refusals: bool,
     /// The pool is told to end and does not.
     pub hold_shutdown: bool,
     pub shut_down: bool,
@@ -130,7 +132,7 @@ impl Fake {
         let held = {
             let mut state = self.state();
             (state.hold_best_effort, state.hold_commits) = (false, false);
-            state.hold_closes = false;
+            (state.hold_closes, state.hold_refusals) = (false, false);
             std::mem::take(&mut state.held)
         };
         for (op, callback) in held {
@@ -401,6 +403,7 @@ impl Pool for Fake {
             return callback(Err(error));
         }
         let mut ended = Vec::new();
+        let again = state.hold_refusals.then(|| op.clone());
         let result = match op {
             Op::Staged(op) => state.volume_op(&who, *op),
             Op::VolumeCreate { .. }
@@ -484,6 +487,10 @@ impl Pool for Fake {
             }
             other => state.best_effort(other),
         };
+        if let (Err(Error::Refused(_)), Some(again)) = (&result, again) {
+            state.held.push((again, callback));
+            return self.news.notify_all();
+        }
         drop(state);
         self.news.notify_all();
         callback(result);

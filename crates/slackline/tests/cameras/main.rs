@@ -182,6 +182,15 @@ fn what_a_full_buffer_drops_is_counted_to_the_byte() {
     assert_eq!(missing * LINE, lost, "{gaps:?}");
 }
 
+/// Whether somebody of this group of processes still runs, after a moment.
+fn runs(group: &str) -> bool {
+    let runs = || {
+        let args = ["-r", "S,R,D,T", "-g", group];
+        std::process::Command::new("pgrep").args(args).output().unwrap().status.success()
+    };
+    (0..200).all(|_| runs())
+}
+
 #[test]
 fn a_command_that_gives_nothing_is_ended_with_all_that_it_has_started() {
     let dir = Scratch::new();
@@ -196,13 +205,26 @@ fn a_command_that_gives_nothing_is_ended_with_all_that_it_has_started() {
     let pid = std::fs::read_to_string(dir.path("gate")).unwrap();
     cameras.end();
     // Nobody of its group runs any more; whoever was killed may wait for somebody to reap it.
-    let runs = || {
-        let args = ["-r", "S,R,D,T", "-g", pid.trim()];
-        std::process::Command::new("pgrep").args(args).output().unwrap().status.success()
-    };
-    assert!((0..200).any(|_| !runs()), "its group still runs");
+    assert!(!runs(pid.trim()), "its group still runs");
     let numbers = numbers(&dir, "gate");
     assert!(numbers.len() >= 10_000 && breaks(&numbers).iter().all(|gap| *gap == (4_999, 0)));
+}
+
+/// Its output is always there to be read, and whoever asks it to end is not heard.
+#[test]
+fn a_command_that_never_pauses_and_does_not_end_is_killed() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let pid = dir.text("pid");
+    let file = format!(
+        "[[camera]]\nname = 'gate'\nrate = '1MB/s'\nsize = '64MiB'\nring = true\nbuffer = '1MiB'\n\
+         command = ['sh', '-c', \"\"\"trap '' TERM; echo $$ >{pid}; while :; do cat /dev/zero; done\"\"\"]\n"
+    );
+    let cameras = Cameras::start(&dir, &file);
+    wait_until(|| cameras.durable("gate") > 100_000);
+    let pid = std::fs::read_to_string(&pid).unwrap();
+    cameras.end();
+    assert!(!runs(pid.trim()), "its group still runs");
 }
 
 #[test]
