@@ -231,7 +231,9 @@ fn a_stream_that_is_being_closed_still_counts() {
 /// held up by it, be it one that opens or one whose volume grows.
 #[test]
 fn a_refusal_that_takes_its_time_holds_up_nobody_else() {
-    let daemon = daemon("[default]\nstreams = 9");
+    let quotas = Quotas::new(&Rules::default(), WHOLE, vec![own_uid()]);
+    let daemon =
+        Running::start_by(ServeOptions { quotas, ..ServeOptions::from(SocketMode(0o666)) });
     let client = daemon.client.clone().without_shared_windows();
     let stream = client.reader("v", at(1), Bytes::ZERO).unwrap();
     daemon.pool.state().hold_refusals = true;
