@@ -114,6 +114,7 @@ pub fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(naming::volume_keep))
         .routes(routes!(naming::entries))
         .routes(routes!(recorded::recorded))
+        .routes(routes!(recorded::recordings))
         .routes(routes!(naming::file))
         .routes(routes!(naming::sync))
         .routes(routes!(volumes::volume_service))

@@ -37,7 +37,7 @@ fn need(method: &Method, address: &str) -> Option<(Verb, About)> {
     Some(match (method, address) {
         ("GET", "/v1/health" | "/v1/openapi.json" | "/v1/status" | "/metrics") => (Read, Shown),
         ("GET", "/v1/policy" | "/v1/volumes" | "/v1/streams" | "/v1/streams/{id}") => (Read, Shown),
-        ("GET", "/v1/overview" | "/v1/history" | "/v1/events") => (Read, Shown),
+        ("GET", "/v1/overview" | "/v1/history" | "/v1/events" | "/v1/recordings") => (Read, Shown),
         ("GET", "/v1/quota" | "/v1/files") => (Read, Pool),
         ("POST", "/v1/plan" | "/v1/entries" | "/v1/file") => (Read, Pool),
         ("GET", "/v1/volumes/{name}" | "/v1/volumes/{name}/data") => (Read, Volume),

@@ -14,6 +14,12 @@ use utoipa::IntoParams;
 use wire::control as api;
 use wire::{Code, Problem};
 
+/// Volumes of one answer: with their spans less than 2 MB.
+const RECORDINGS_MAX: usize = 200;
+/// Spans are told as one that are closer to each other than one part of so many of the time that
+/// was asked for: at most one more of them are told of a volume, and a person sees no smaller ones.
+const PARTS: i64 = 200;
+
 /// What is looked up.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -53,6 +59,60 @@ pub(super) async fn recorded(
         at_ns: ask.offset_bytes.and_then(|place| recorded.time_at(Bytes::new(place))),
         within_ns: recorded.within(),
     }))
+}
+
+/// Of which time.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct During {
+    /// From then on, in nanoseconds since 1970
+    from_ns: i64,
+    /// To then
+    to_ns: i64,
+    /// Only volumes whose names come after this one
+    #[serde(default)]
+    after: Option<String>,
+}
+
+/// Show when volumes were recorded between two times: of those that the asker may read or owns, the
+/// first 200 by name. Pauses shorter than a two-hundredth of that time are left out.
+#[utoipa::path(get, path = "/v1/recordings", tag = "volumes", params(During), responses(
+    (status = 200, description = "What they hold of that time", body = api::Recordings),
+    (status = 400, description = "The query cannot be read", body = Problem,
+        content_type = "application/problem+json"),
+))]
+pub(super) async fn recordings(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    during: Result<Query<During>, QueryRejection>,
+) -> Answered<Json<api::Recordings>> {
+    let bad = |what| {
+        let next = "ask for `from_ns=NANOSECONDS&to_ns=NANOSECONDS`, the first one smaller";
+        Failure::from(Problem::new(Code::BadRequest, what, next))
+    };
+    let Query(During { from_ns, to_ns, after }) =
+        during.map_err(|rejection| bad(rejection.body_text()))?;
+    if from_ns >= to_ns {
+        return Err(bad("the time ends before it begins".into()));
+    }
+    let mut volumes = control.shown(&peer).volumes;
+    let is_after = |name: &str| after.as_deref().is_none_or(|after| name > after);
+    volumes.retain(|volume| volume.recorded.is_some() && is_after(&volume.name));
+    volumes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    let left = volumes.len().saturating_sub(RECORDINGS_MAX) as u64;
+    volumes.truncate(RECORDINGS_MAX);
+    let apart = to_ns.saturating_sub(from_ns) / PARTS;
+    let recording = |volume: node::VolumeStatus| {
+        // One that was deleted meanwhile is not there any more.
+        let recorded = control.entry.0.recorded(&volume.name)?;
+        let spans = recorded.spans(volume.start.unwrap_or_default(), from_ns..to_ns, apart);
+        let span =
+            |span: std::ops::Range<i64>| api::Span { begins_ns: span.start, ends_ns: span.end };
+        Some(api::Recording { volume: volume.name, spans: spans.into_iter().map(span).collect() })
+    };
+    let recordings = volumes.into_iter().filter_map(recording).collect();
+    Ok(Json(api::Recordings { recordings, left }))
 }
 
 fn bad_query(what: String) -> Failure {

@@ -1,6 +1,6 @@
 "use strict";
 // What the daemon says, as a page. It asks the daemon alone: /v1/overview each second,
-// /v1/history each step, /v1/plan when asked. All text is set as text.
+// /v1/history, /v1/recordings and /v1/events each step, /v1/plan when asked. All text is set as text.
 
 const at = (id) => document.getElementById(id);
 // Behind the #, which is not sent, and then out of the address, which others see.
@@ -43,31 +43,44 @@ function make(name, text, kind) {
   return made;
 }
 // Columns: [heading, what is shown of a row, "number" where it is one, whether it is bad].
+// Cells stay where they are, so that what is chosen in them stays chosen; only their text changes.
 function table(id, columns, rows, none) {
-  const head = make("thead"), body = make("tbody"), line = make("tr");
-  for (const [heading, , kind] of columns) {
-    const cell = make("th", heading, kind);
-    cell.scope = "col";
-    line.append(cell);
-  }
-  head.append(line);
-  for (const row of rows) {
-    const line = make("tr");
-    columns.forEach(([, shown, kind, isBad], n) => {
-      const bad = isBad && isBad(row) ? " bad" : "";
-      const cell = make(n === 0 ? "th" : "td", shown(row), (kind || "") + bad);
-      if (n === 0) cell.scope = "row";
+  const whole = at(id);
+  if (!whole.tHead) {
+    const head = make("thead"), line = make("tr");
+    for (const [heading, , kind] of columns) {
+      const cell = make("th", heading, kind);
+      cell.scope = "col";
       line.append(cell);
-    });
-    body.append(line);
+    }
+    head.append(line);
+    whole.append(head, make("tbody"));
   }
+  const body = whole.tBodies[0];
   if (rows.length === 0) {
     const line = make("tr"), cell = make("td", none, "none");
     cell.colSpan = columns.length;
     line.append(cell);
-    body.append(line);
+    body.replaceChildren(line);
+    return;
   }
-  at(id).replaceChildren(head, body);
+  const of = (n) => {
+    const line = make("tr");
+    columns.forEach((_, n) => line.append(make(n === 0 ? "th" : "td")));
+    line.cells[0].scope = "row";
+    if (body.rows[n]) body.rows[n].replaceWith(line); else body.append(line);
+    return line;
+  };
+  rows.forEach((row, n) => {
+    const line = body.rows[n]?.cells.length === columns.length ? body.rows[n] : of(n);
+    columns.forEach(([, shown, kind, isBad], n) => {
+      const cell = line.cells[n], text = String(shown(row));
+      const name = (kind || "") + (isBad && isBad(row) ? " bad" : "");
+      if (cell.textContent !== text) cell.textContent = text;
+      if (cell.className !== name) cell.className = name;
+    });
+  });
+  while (body.rows.length > rows.length) body.lastChild.remove();
 }
 
 // What each stream moved lately: the overviews of the last ten seconds.
@@ -110,6 +123,8 @@ function show(overview) {
     line.append(make("p", one.what), make("p", `next: ${one.next_step}`, "next"));
     return line;
   }));
+  volumes = new Map(status.volumes.map((one) => [one.name, one]));
+  writing = new Set(status.streams.filter((one) => one.mode === "write").map((one) => one.volume));
   const sizes = new Map(status.volumes.filter((one) => !one.ring).map((one) => [one.name, one.size_bytes]));
   const number = "number";
   table("streams", [
@@ -157,6 +172,17 @@ function draw(name, values, text) {
   return made;
 }
 const tall = 180, inset = { left: 70, right: 12, top: 10, bottom: 24 };
+// Whole minutes, hours or days, as many as there is room for: [when, what it is called].
+const strides = [60, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+function ticks(from, to, most) {
+  const stride = strides.find((one) => (to - from) / one <= most) || 2419200;
+  const found = [], east = new Date(to * 1000).getTimezoneOffset() * -60;
+  for (let when = Math.ceil((from + east) / stride) * stride - east; when <= to; when += stride) {
+    found.push([when, stride < 86400 ? clock(when, 5) : new Date(when * 1000).toLocaleDateString([], { day: "numeric", month: "short" })]);
+  }
+  return found;
+}
+const clock = (when, letters = 8) => new Date(when * 1000).toTimeString().slice(0, letters);
 function plot(disk, device, steps, length, from, to) {
   const wide = Math.max(280, at("plots").clientWidth);
   const per = (bytes) => bytes / length;
@@ -180,10 +206,10 @@ function plot(disk, device, steps, length, from, to) {
     svg.append(draw("line", { class: "grid", x1: inset.left, x2: wide - inset.right, y1: y(top * part), y2: y(top * part) }));
     svg.append(draw("text", { x: inset.left - 6, y: y(top * part) + 4, "text-anchor": "end" }, rate(top * part)));
   }
-  for (let n = 0; n <= 4; n += 1) {
-    const when = from + (to - from) * n / 4;
-    const clock = new Date(when * 1000).toTimeString().slice(0, 5);
-    svg.append(draw("text", { x: x(when), y: tall - 6, "text-anchor": n === 0 ? "start" : n === 4 ? "end" : "middle" }, clock));
+  for (const [when, words] of ticks(from, to, wide / 90)) {
+    if (x(when) > wide - 20) continue;
+    svg.append(draw("line", { class: "grid", x1: x(when), x2: x(when), y1: tall - inset.bottom, y2: tall - inset.bottom + 5 }));
+    svg.append(draw("text", { x: x(when), y: tall - 6, "text-anchor": "middle" }, words));
   }
   for (const step of steps) {
     if (of(step).late_requests === 0) continue;
@@ -204,13 +230,17 @@ function plot(disk, device, steps, length, from, to) {
   return figure;
 }
 let devices = [], past = { step_seconds: 20, steps: [] };
-function plots() {
+function keyOf(...kinds) {
   const key = make("p", undefined, "key");
-  for (const [kind, words] of [["contract", "under contract"], ["effort", "best effort"], ["late", "a request was late"]]) {
+  for (const [kind, words] of kinds) {
     const one = make("span");
     one.append(make("i", undefined, kind), words);
     key.append(one);
   }
+  return key;
+}
+function plots() {
+  const key = keyOf(["contract", "under contract"], ["effort", "best effort"], ["late", "a request was late"]);
   const to = Date.now() / 1000, earliest = to - at("hours").value * 3600;
   const steps = past.steps.filter((step) => step.at_seconds > earliest);
   // From where there is something to see.
@@ -218,15 +248,80 @@ function plots() {
   const drawn = devices.map((device, disk) => plot(disk, device, steps, past.step_seconds, from, to));
   at("plots").replaceChildren(key, ...drawn);
 }
+
+// ---- what was recorded when ----
+let recorded = { recordings: [], left: 0 }, lost = [], volumes = new Map(), writing = new Set();
+const nanos = (seconds) => `${Math.round(seconds * 1000)}000000`;
+const dated = (when) => {
+  const day = new Date(when * 1000);
+  return (Date.now() - day < 72000000 ? "" : `${day.toLocaleDateString([], { day: "numeric", month: "short" })} `) + clock(when);
+};
+// What a line says, in words.
+function told(name, spans, gaps) {
+  const volume = volumes.get(name);
+  if (!volume?.recorded) return "";
+  const begins = dated(volume.recorded.begins_ns / 1e9), ends = dated(volume.recorded.ends_ns / 1e9);
+  const words = [writing.has(name) ? `from ${begins} on, goes on` : `${begins} to ${ends}`];
+  if (volume.ring?.start_bytes) words.push("what was before was given up");
+  if (spans.length > 1) words.push(spans.length === 2 ? "1 pause" : `${spans.length - 1} pauses`);
+  if (gaps.length) words.push(`bytes were lost at ${gaps.slice(-3).map(dated).join(", ")}`);
+  return words.join("; ");
+}
+function lines() {
+  const wide = Math.max(280, at("lines").clientWidth), edge = 2;
+  const to = Date.now() / 1000, from = to - at("days").value * 86400;
+  const x = (when) => edge + (Math.min(to, Math.max(from, when)) - from) / (to - from) * (wide - 2 * edge);
+  const marks = ticks(from, to, wide / 70).filter(([when]) => x(when) > 24 && x(when) < wide - 24);
+  const grid = (svg, tall) => marks.forEach(([when]) => svg.append(draw("line", { class: "grid", x1: x(when), x2: x(when), y1: 0, y2: tall })));
+  const axis = draw("svg", { viewBox: `0 0 ${wide} 20`, class: "axis", "aria-hidden": "true" });
+  for (const [when, words] of marks) axis.append(draw("text", { x: x(when), y: 14, "text-anchor": "middle" }, words));
+  const rows = recorded.recordings.map(({ volume: name, spans }) => {
+    const gaps = lost.filter((one) => one.volume === name && one.at_ms / 1000 > from).map((one) => one.at_ms / 1000);
+    const row = make("div", undefined, "line"), words = told(name, spans, gaps);
+    const svg = draw("svg", { viewBox: `0 0 ${wide} 18`, role: "img", "aria-label": `${name}: ${words || "nothing is known"}` });
+    grid(svg, 18);
+    const ring = volumes.get(name)?.ring;
+    if (ring?.start_bytes) {
+      const begins = x(volumes.get(name).recorded?.begins_ns / 1e9 || to);
+      svg.append(draw("line", { class: "gone", x1: edge, x2: begins, y1: 9, y2: 9 }));
+      if (begins > edge) svg.append(draw("line", { class: "end", x1: begins, x2: begins, y1: 1, y2: 17 }));
+    }
+    spans.forEach(({ begins_ns: begins, ends_ns: ends }, n) => {
+      // Half a second is no pause: what goes on is drawn to the end.
+      const end = n === spans.length - 1 && writing.has(name) && to - ends / 1e9 < 30 ? to : ends / 1e9;
+      svg.append(draw("rect", { class: "held", x: x(begins / 1e9), y: 4, width: Math.max(1.5, x(end) - x(begins / 1e9)), height: 10 }));
+    });
+    for (const when of gaps) svg.append(draw("path", { class: "lost", d: `M${x(when) - 4} 0h8l-4 6zM${x(when)} 0v18` }));
+    row.append(make("h3", name), make("p", words, "note"), svg);
+    return row;
+  });
+  if (rows.length === 0) {
+    at("lines").replaceChildren(make("p", "Nothing that a stream has recorded is known here.", "note"));
+    return;
+  }
+  const key = keyOf(["held", "recorded"], ["gone", "given up by a ring"], ["lost", "bytes were lost"]);
+  const more = recorded.left ? [make("p", `${recorded.left} more are not shown.`, "note")] : [];
+  at("lines").replaceChildren(key, axis, ...rows, ...more);
+}
+async function recordings() {
+  const to = Date.now() / 1000, from = to - at("days").value * 86400;
+  const [answer, events] = await Promise.all([ask(`/v1/recordings?from_ns=${nanos(from)}&to_ns=${nanos(to + 60)}`), ask("/v1/events")]);
+  if (answer.ok) recorded = await answer.json();
+  if (events.ok) lost = (await events.json()).events.filter((one) => one.kind === "found" && one.key.endsWith("/gap"));
+  lines();
+}
+at("days").addEventListener("change", () => recordings().catch(() => {}));
+
 async function remember() {
   const answer = await ask("/v1/history");
   if (answer.ok) past = await answer.json();
   plots();
+  await recordings();
   setTimeout(() => remember().catch(later), past.step_seconds * 1000);
 }
 const later = () => setTimeout(() => remember().catch(later), 5000);
 at("hours").addEventListener("change", plots);
-addEventListener("resize", plots);
+addEventListener("resize", () => { plots(); lines(); });
 
 // ---- will more fit? ----
 at("plan").addEventListener("submit", async (event) => {
