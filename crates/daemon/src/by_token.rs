@@ -42,7 +42,7 @@ fn need(method: &Method, address: &str) -> Option<(Verb, About)> {
         ("POST", "/v1/plan" | "/v1/entries" | "/v1/file") => (Read, Pool),
         ("GET", "/v1/volumes/{name}" | "/v1/volumes/{name}/data") => (Read, Volume),
         ("GET", "/v1/volumes/{name}/recorded") => (Read, Volume),
-        ("POST", "/v1/volumes/{name}/block") => (Read, Volume),
+        ("POST", "/v1/volumes/{name}/block" | "/v1/volumes/{name}/player") => (Read, Volume),
         ("PUT", "/v1/volumes/{name}/data" | "/v1/volumes/{name}/times") => (Write, Volume),
         ("PATCH", "/v1/volumes/{name}") => (Write, Volume),
         ("POST", "/v1/sync") => (Write, Shown),

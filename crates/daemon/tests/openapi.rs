@@ -88,7 +88,7 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
     let of = |rate: u64| json!({"mode": "write", "rate_bytes_per_second": rate});
     let (profile, reprofile) = ("/v1/disks/{disk}/profile", "/v1/disks/{disk}/reprofile");
     let toml = disk::Profile::of(&disk::Model::named("laptop-4200").unwrap()).to_toml();
-    let tokens = "/v1/tokens";
+    let (tokens, player) = ("/v1/tokens", "/v1/volumes/{name}/player");
     let (list, one) = ("/v1/volumes", "/v1/volumes/{name}");
     let handle = "/v1/volumes/{name}/handles/{handle}";
     let data = "/v1/volumes/{name}/data";
@@ -139,6 +139,8 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("PUT", "/v1/volumes/a%20b/service", service, json!({"class": "best_effort"}), 200),
         ("PUT", "/v1/volumes/a%20b/service", service, json!({"class": "rate", "rate": 1}), 400),
         ("PUT", "/v1/volumes/nobody/service", service, json!({"class": "best_effort"}), 404),
+        ("POST", "/v1/volumes/a%20b/player", player, json!(null), 200),
+        ("POST", "/v1/volumes/nobody/player", player, json!(null), 404),
         ("POST", "/v1/volumes/a%20b/block", block, of(100_000), 200),
         ("POST", "/v1/volumes/a%20b/block", block, json!({"mode": "read"}), 400),
         ("POST", "/v1/volumes/nobody/block", block, of(100_000), 404),

@@ -70,6 +70,7 @@ fn the_page_is_whole_and_may_load_nothing_of_others() {
     let mut answer = String::new();
     raw.read_to_string(&mut answer).unwrap();
     assert!(answer.contains("content-security-policy: default-src 'none'; script-src 'self';"));
+    assert!(answer.contains("; media-src 'self';"), "{answer}");
     assert_eq!(ask(socket, "POST", "/", "").0, 404);
 }
 

@@ -1,6 +1,7 @@
 "use strict";
 // What the daemon says, as a page. It asks the daemon alone: /v1/overview each second,
-// /v1/history, /v1/recordings and /v1/events each step, /v1/plan when asked. All text is set as text.
+// /v1/history, /v1/recordings and /v1/events each step, /v1/plan when asked, and for the first
+// bytes of volumes whose names do not say whether they can be played. All text is set as text.
 
 const at = (id) => document.getElementById(id);
 // Behind the #, which is not sent, and then out of the address, which others see.
@@ -74,9 +75,10 @@ function table(id, columns, rows, none) {
   rows.forEach((row, n) => {
     const line = body.rows[n]?.cells.length === columns.length ? body.rows[n] : of(n);
     columns.forEach(([, shown, kind, isBad], n) => {
-      const cell = line.cells[n], text = String(shown(row));
+      const cell = line.cells[n], it = shown(row);
       const name = (kind || "") + (isBad && isBad(row) ? " bad" : "");
-      if (cell.textContent !== text) cell.textContent = text;
+      if (kind === "play") offer(cell, it);
+      else if (cell.textContent !== String(it)) cell.textContent = it;
       if (cell.className !== name) cell.className = name;
     });
   });
@@ -152,12 +154,14 @@ function show(overview) {
   const most = 200; // the rest is for `slackline volume list`
   table("volumes", [
     ["volume", (v) => v.name],
+    ["play", (v) => typeOf(v) && v.name, "play"],
     ["owner", (v) => v.owner.user],
     ["recorded", (v) => bytes(v.length_bytes), number],
     ["size", (v) => bytes(v.size_bytes), number],
     ["streams", (v) => v.streams, number],
     ["served", serviceWords, "", (v) => Boolean(v.kept_out)],
   ], status.volumes.slice(0, most), "no volumes");
+  sniff(status.volumes.slice(0, most)).catch(() => {});
   const shown = status.volumes.length > most ? ` (the first ${most} of ${status.volumes.length})` : "";
   at("volumes-title").textContent = `Volumes${shown}`;
   at("all").hidden = false;
@@ -322,6 +326,115 @@ async function remember() {
 const later = () => setTimeout(() => remember().catch(later), 5000);
 at("hours").addEventListener("change", plots);
 addEventListener("resize", () => { plots(); lines(); });
+
+// ---- players ----
+const named = { mp4: "video/mp4", m4v: "video/mp4", mov: "video/mp4", webm: "video/webm", mkv: "video/webm", ogv: "video/ogg", ts: "video/mp2t",
+  m4a: "audio/mp4", mp3: "audio/mpeg", aac: "audio/aac", ogg: "audio/ogg", oga: "audio/ogg", opus: "audio/ogg", wav: "audio/wav", flac: "audio/flac" };
+const browser = document.createElement("video");
+// What a browser would play, by the first bytes.
+function typeBy(first) {
+  const text = String.fromCharCode(...first), from = (n, word) => text.startsWith(word, n);
+  if (from(4, "ftyp")) return from(8, "M4A") ? "audio/mp4" : "video/mp4";
+  if (from(0, "\x1aE\xdf\xa3")) return "video/webm";
+  if (from(0, "OggS")) return from(28, "OpusHead") || from(29, "vorbis") || from(29, "FLAC") ? "audio/ogg" : "video/ogg";
+  if (from(0, "RIFF") && from(8, "WAVE")) return "audio/wav";
+  if (from(0, "fLaC")) return "audio/flac";
+  if (from(0, "ID3") || (first[0] === 255 && [0xfb, 0xfa, 0xf3, 0xf2].includes(first[1]))) return "audio/mpeg";
+  if (first[0] === 255 && [0xf1, 0xf9].includes(first[1])) return "audio/aac";
+  if (from(0, "G") && from(188, "G") && from(376, "G")) return "video/mp2t";
+  return null;
+}
+// By the number of a volume, of those whose names do not say it: none where it is not known yet.
+const types = new Map();
+// A type that this browser plays; none where the volume has none, or its beginning is gone.
+function typeOf(volume) {
+  if ((volume.kind ?? "volume") !== "volume" || volume.length_bytes === 0 || volume.ring?.start_bytes) return null;
+  const type = named[volume.name.split(".").pop().toLowerCase()] ?? types.get(volume.number);
+  return type && browser.canPlayType(type) ? type : null;
+}
+let sniffs = false;
+// One after the other, once for each volume, and behind all that others want of the disks.
+async function sniff(all) {
+  if (sniffs) return;
+  sniffs = true;
+  try {
+    for (const volume of all) {
+      const isNamed = volume.name.split(".").pop().toLowerCase() in named;
+      if (isNamed || types.has(volume.number) || (volume.kind ?? "volume") !== "volume" || volume.length_bytes < 12 || volume.ring?.start_bytes) continue;
+      types.set(volume.number, null);
+      const answer = await ask(`${address(volume.name)}/data?priority=background`, { headers: { range: "bytes=0-511" } });
+      if (answer.ok) types.set(volume.number, typeBy(new Uint8Array(await answer.arrayBuffer())));
+    }
+  } finally {
+    sniffs = false;
+  }
+}
+const address = (name) => `/v1/volumes/${encodeURIComponent(name)}`;
+function offer(cell, name) {
+  const button = cell.firstElementChild;
+  if (!name || button?.dataset.volume === name) return name || cell.replaceChildren();
+  const made = make("button", "Play");
+  made.dataset.volume = name;
+  made.setAttribute("aria-label", `Play ${name}`);
+  cell.replaceChildren(made);
+}
+let playing = null;
+// Lets the player in the page read the volume, which it cannot show the token for.
+async function permit(name) {
+  const answer = await ask(`${address(name)}/player`, { method: "POST" });
+  if (answer.ok) return;
+  const problem = await answer.json();
+  throw new Error(`${problem.detail}; ${problem.next_step}`);
+}
+function stop() {
+  if (!playing) return;
+  clearInterval(playing.again);
+  playing.element.removeAttribute("src");
+  playing.element.load();
+  playing = null;
+  at("player").hidden = true;
+}
+async function play(name) {
+  stop();
+  const said = at("played");
+  at("playing").textContent = name;
+  at("player").hidden = false;
+  said.textContent = "";
+  const element = make((typeOf(volumes.get(name)) ?? "").startsWith("audio") ? "audio" : "video");
+  element.controls = element.autoplay = element.playsInline = true;
+  element.setAttribute("aria-label", name);
+  const again = setInterval(() => permit(name).catch(() => {}), 240000);
+  const own = { element, again, tried: 0 };
+  playing = own;
+  at("screen").replaceChildren(element);
+  const fail = (error) => { if (playing === own) said.textContent = error.message; };
+  element.addEventListener("error", async () => {
+    if (playing !== own || !element.getAttribute("src")) return;
+    const where = element.currentTime;
+    try {
+      await permit(name);
+      if (performance.now() - own.tried < 10000) throw new Error(`This browser cannot play it: ${element.error?.message || "the format is not known to it"}`);
+      // The permission was over, or the daemon was started again.
+      own.tried = performance.now();
+      element.load();
+      element.currentTime = where;
+    } catch (error) {
+      fail(error);
+    }
+  });
+  try {
+    await permit(name);
+    if (playing === own) element.src = `${address(name)}/data`;
+  } catch (error) {
+    fail(error);
+  }
+  at("player").scrollIntoView({ block: "nearest" });
+}
+at("volumes").addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button) play(button.dataset.volume);
+});
+at("close").addEventListener("click", stop);
 
 // ---- will more fit? ----
 at("plan").addEventListener("submit", async (event) => {
