@@ -197,7 +197,6 @@ function plot(disk, device, steps, length, from, to) {
   const x = (when) => inset.left + (when - from) / (to - from) * (wide - inset.left - inset.right);
   const y = (value) => tall - inset.bottom - value / top * (tall - inset.top - inset.bottom);
   const figure = make("figure");
-  figure.style.margin = "0";
   const late = steps.reduce((sum, step) => sum + of(step).late_requests, 0);
   const last = steps[steps.length - 1];
   // A daemon that was just started has not recorded a step yet.
@@ -325,7 +324,7 @@ async function remember() {
 }
 const later = () => setTimeout(() => remember().catch(later), 5000);
 at("hours").addEventListener("change", plots);
-addEventListener("resize", () => { plots(); lines(); });
+addEventListener("resize", () => { plots(); lines(); if (answered) picture(answered); });
 
 // ---- players ----
 const named = { mp4: "video/mp4", m4v: "video/mp4", mov: "video/mp4", webm: "video/webm", mkv: "video/webm", ogv: "video/ogg", ts: "video/mp2t",
@@ -437,6 +436,49 @@ at("volumes").addEventListener("click", (event) => {
 at("close").addEventListener("click", stop);
 
 // ---- will more fit? ----
+const share = (part) => `${(part * 100).toFixed(part < .1 ? 1 : 0)} %`;
+// Of each disk: what is promised now, a part for each of the streams that would fit, and for each of
+// those that would not.
+function picture(plan) {
+  const wide = Math.max(280, at("fits").clientWidth), tall = 46, edge = 1;
+  const { asked, admitted } = plan.streams[0];
+  const disks = plan.disks.map(({ disk, utilisation_ppm: all, tasks }) => {
+    // A stream whose requests go from disk to disk has a task on each of them.
+    const own = tasks.filter((one) => one.name != null), of = (one) => one.cost_ns / one.period_ns;
+    const added = own.filter((one) => one.fits).reduce((sum, one) => sum + one.count * of(one), 0);
+    const each = own.filter((one) => !one.fits).reduce((sum, one) => sum + of(one), 0);
+    return { disk, now: Math.max(0, all / 1e6 - added), added, refused: each * (asked - admitted), whole: all / 1e6 };
+  });
+  const most = disks.reduce((most, one) => Math.max(most, one.whole + one.refused), 1);
+  const top = Math.min(most, 2), x = (part) => edge + Math.min(part, top) / top * (wide - 2 * edge);
+  const figures = disks.map(({ disk, now, added, refused, whole }) => {
+    const words = `Disk ${disk}: ${share(now)} promised now, ${share(added)} by ${admitted} of these`
+      + (refused > 0 ? `; the other ${asked - admitted} would need ${share(refused)}` : "") + `; ${share(Math.max(0, 1 - whole))} is left to best effort`;
+    const svg = draw("svg", { viewBox: `0 0 ${wide} ${tall}`, role: "img", "aria-label": words });
+    svg.append(draw("rect", { class: "room", x: edge, y: 4, width: x(1) - edge, height: 22 }));
+    svg.append(draw("rect", { class: "now", x: edge, y: 4, width: x(now) - edge, height: 22 }));
+    const row = (kind, from, all, count) => {
+      const parts = Math.min(count, 60); // more would be thinner than their gaps
+      for (let n = 0; n < parts && all > 0; n += 1) {
+        const begin = x(from + all * n / parts), width = x(from + all * (n + 1) / parts) - begin;
+        if (width > .2) svg.append(draw("rect", { class: kind, x: begin, y: 4, width: Math.max(.5, width - 1), height: 22 }));
+      }
+    };
+    row("added", now, added, admitted);
+    row("refused", whole, refused, asked - admitted);
+    svg.append(draw("line", { class: "end", x1: x(1), x2: x(1), y1: 0, y2: 30 }));
+    for (const [part, anchor] of [[0, "start"], [.5, "middle"], [1, top > 1.1 ? "middle" : "end"]]) {
+      svg.append(draw("text", { x: x(part), y: 43, "text-anchor": anchor }, share(part).replace(".0", "")));
+    }
+    if (most > top) svg.append(draw("text", { x: wide - edge, y: 43, "text-anchor": "end" }, `to ${share(whole + refused)}`));
+    const figure = make("figure");
+    figure.append(svg, make("figcaption", words, "note"));
+    return figure;
+  });
+  const kinds = [["now", "promised now"], ["added", "would fit"], ["refused", "would be refused"]];
+  at("fits").replaceChildren(keyOf(...kinds), ...figures);
+}
+let answered = null;
 at("plan").addEventListener("submit", async (event) => {
   event.preventDefault();
   const said = at("planned"), block = Number(at("block").value);
@@ -445,12 +487,19 @@ at("plan").addEventListener("submit", async (event) => {
   try {
     const answer = await ask("/v1/plan", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ streams }) });
     const plan = await answer.json();
-    if (!answer.ok) { said.textContent = `${plan.detail}; ${plan.next_step}`; return; }
+    if (!answer.ok) {
+      said.textContent = `${plan.detail}; ${plan.next_step}`;
+      answered = null;
+      at("fits").replaceChildren();
+      return;
+    }
+    answered = plan;
+    picture(plan);
     const one = plan.streams[0];
     const windows = `${bytes(plan.window_bytes)} of memory for windows`;
     said.textContent = plan.fits
       ? `Yes: all ${one.asked} fit beside what is open, with ${windows}.` + (one.more == null ? "" : one.more >= 10000 ? " At least 10,000 more would fit." : ` ${one.more} more would fit.`)
-      : `No: ${one.admitted} of ${one.asked} fit. ${plan.stops ? plan.stops.problem.detail : ""}`;
+      : `No: ${one.admitted} of ${one.asked} fit. ${plan.stops ? `${plan.stops.problem.detail}; ${plan.stops.problem.next_step}.` : ""}`;
   } catch (error) {
     said.textContent = `The daemon did not answer: ${error.message}`;
   }
