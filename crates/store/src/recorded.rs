@@ -373,7 +373,8 @@ mod tests {
         assert_eq!(spans(0, 0..hour * 9, 0), []);
         // What was recorded twice, by the clock, is told once.
         let twice = recorded(&[(0, 10_000), (10, 20_000), (10, 10_000), (20, 15_000)]);
-        assert_eq!(twice.spans(Bytes::ZERO, 0..i64::MAX, i64::MAX), [ms(10_000)..ms(20_000)]);
+        let once = twice.spans(Bytes::ZERO, 0..i64::MAX, i64::MAX);
+        assert_eq!((once.len(), once[0].clone()), (1, ms(10_000)..ms(20_000)));
         assert_eq!(Recorded::default().spans(Bytes::ZERO, 0..i64::MAX, 0), []);
     }
 

@@ -156,7 +156,7 @@ function show(overview) {
     ["volume", (v) => v.name],
     ["play", (v) => typeOf(v) && v.name, "play"],
     ["owner", (v) => v.owner.user],
-    ["recorded", (v) => bytes(v.length_bytes), number],
+    ["recorded", (v) => v.ring ? `the last ${bytes(v.ring.held_bytes)}` : bytes(v.length_bytes), number],
     ["size", (v) => bytes(v.size_bytes), number],
     ["streams", (v) => v.streams, number],
     ["served", serviceWords, "", (v) => Boolean(v.kept_out)],
@@ -285,7 +285,8 @@ function lines() {
     grid(svg, 18);
     const ring = volumes.get(name)?.ring;
     if (ring?.start_bytes) {
-      const begins = x(volumes.get(name).recorded?.begins_ns / 1e9 || to);
+      // As old as the spans are, which come more seldom than what is said of the ring.
+      const begins = x((spans[0] ?? volumes.get(name).recorded)?.begins_ns / 1e9 || to);
       svg.append(draw("line", { class: "gone", x1: edge, x2: begins, y1: 9, y2: 9 }));
       if (begins > edge) svg.append(draw("line", { class: "end", x1: begins, x2: begins, y1: 1, y2: 17 }));
     }
