@@ -518,7 +518,10 @@ async function listen() {
     const problem = await answer.json().catch(() => ({ detail: `status ${answer.status}`, next_step: "" }));
     missing(`${problem.detail}; ${problem.next_step}`);
     at("enter").hidden = answer.status !== 401 && answer.status !== 403;
-    if (!at("enter").hidden) return false;
+    if (!at("enter").hidden) {
+      stop(); // what the player shows has ended with the token
+      return false;
+    }
     return true;
   }
   at("enter").hidden = true;
