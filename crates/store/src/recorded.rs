@@ -376,6 +376,13 @@ mod tests {
         let once = twice.spans(Bytes::ZERO, 0..i64::MAX, i64::MAX);
         assert_eq!((once.len(), once[0].clone()), (1, ms(10_000)..ms(20_000)));
         assert_eq!(Recorded::default().spans(Bytes::ZERO, 0..i64::MAX, 0), []);
+        // However many pauses there are, so far apart there are only so many.
+        let pauses: Vec<_> = (0..2_000).map(|n| (n / 2 + n % 2, n / 2 * 10 + n % 2)).collect();
+        let pauses = recorded(&pauses);
+        for (parts, spans) in [(1, 1), (500, 1), (10_000, 1_000)] {
+            let told = pauses.spans(Bytes::ZERO, 0..ms(10_000), ms(10_000) / parts);
+            assert_eq!(told.len(), spans, "{parts}");
+        }
     }
 
     /// Of two places that were recorded at the same time, by the clock, the latest counts.

@@ -97,11 +97,8 @@ pub(super) async fn recordings(
         return Err(bad("the time ends before it begins".into()));
     }
     let mut volumes = control.shown(&peer).volumes;
-    let is_after = |name: &str| after.as_deref().is_none_or(|after| name > after);
-    volumes.retain(|volume| volume.recorded.is_some() && is_after(&volume.name));
-    volumes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    let left = volumes.len().saturating_sub(RECORDINGS_MAX) as u64;
-    volumes.truncate(RECORDINGS_MAX);
+    volumes.retain(|volume| volume.recorded.is_some());
+    let left = first(&mut volumes, |volume| &*volume.name, after.as_deref(), RECORDINGS_MAX);
     let apart = to_ns.saturating_sub(from_ns) / PARTS;
     let recording = |volume: node::VolumeStatus| {
         // One that was deleted meanwhile is not there any more.
@@ -113,6 +110,15 @@ pub(super) async fn recordings(
     };
     let recordings = volumes.into_iter().filter_map(recording).collect();
     Ok(Json(api::Recordings { recordings, left }))
+}
+
+/// Leaves the first ones by name of those that come after one, and tells how many come behind them.
+fn first<T>(all: &mut Vec<T>, name: fn(&T) -> &str, after: Option<&str>, most: usize) -> u64 {
+    all.retain(|one| after.is_none_or(|after| name(one) > after));
+    all.sort_unstable_by(|a, b| name(a).cmp(name(b)));
+    let left = all.len().saturating_sub(most);
+    all.truncate(most);
+    left as u64
 }
 
 fn bad_query(what: String) -> Failure {
@@ -133,5 +139,23 @@ fn told(moment: node::Moment) -> api::Moment {
         node::Moment::After { offset, ended } => {
             api::Moment::After { offset_bytes: offset, ended_ns: ended }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_told_of_part_by_part_by_their_names() {
+        let all = ["d", "a", "e", "c", "b"];
+        let mut told = Vec::new();
+        for left_then in [3, 1, 0] {
+            let (mut some, last) = (all.to_vec(), told.last().copied());
+            assert_eq!(first(&mut some, |name| name, last, 2), left_then);
+            assert!(some.len() <= 2);
+            told.extend(some);
+        }
+        assert_eq!(told, ["a", "b", "c", "d", "e"]);
     }
 }
