@@ -5,6 +5,7 @@
 
 mod extract;
 mod naming;
+mod player;
 mod recorded;
 mod tokens;
 mod volumes;
@@ -114,6 +115,8 @@ pub fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(naming::volume_keep))
         .routes(routes!(naming::entries))
         .routes(routes!(recorded::recorded))
+        .routes(routes!(recorded::recordings))
+        .routes(routes!(player::player))
         .routes(routes!(naming::file))
         .routes(routes!(naming::sync))
         .routes(routes!(volumes::volume_service))

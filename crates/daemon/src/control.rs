@@ -11,6 +11,7 @@ use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN, 
 use crate::lock::Mutex;
 use crate::made_room::MadeRoom;
 use crate::page;
+use crate::player;
 use crate::pool::{Ask, Handed};
 use crate::quotas::{Peer, Quotas};
 use crate::reception::{accept, full, say};
@@ -188,13 +189,14 @@ async fn answer(
     if let Some(answer) = page::part(request.method(), request.uri().path(), &caller) {
         return Ok(answer);
     }
-    let peer = match caller.peer(request.headers(), &seat).await {
+    let peer = match caller.peer(&request, &seat).await {
         Ok(peer) => peer,
         Err(problem) => return Ok(not_let_in(problem)),
     };
     let requests = seat.place().requests();
     let turn = Turn::new(requests.acquire_owned().await.expect("never closed"));
     request.extensions_mut().insert(turn.clone());
+    request.extensions_mut().insert(player::Secret(caller.is_secret()));
     request.extensions_mut().insert(carriage);
     request.extensions_mut().insert(ConnectInfo(peer));
     let answer = TowerToHyperService::new(router).call(request).await;

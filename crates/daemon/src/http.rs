@@ -18,7 +18,7 @@ use crate::priority;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{ConnectInfo, Extension, Query, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use conditions::{Wanted, tag_of};
 use node::{Act, VolumeStatus};
@@ -93,6 +93,9 @@ impl Found {
         headers::HeaderMapExt::typed_insert(&mut headers, headers::AcceptRanges::bytes());
         // Kept by whoever likes, and asked about each time.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        // A page of others does not play them by what a player here was given.
+        let policy = HeaderName::from_static("cross-origin-resource-policy");
+        headers.insert(policy, HeaderValue::from_static("same-origin"));
         headers
     }
 }

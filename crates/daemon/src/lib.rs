@@ -39,6 +39,7 @@ mod page;
 mod people;
 mod pieces;
 pub mod planning;
+mod player;
 pub mod pool;
 mod priority;
 pub mod problem;

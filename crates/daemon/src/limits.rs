@@ -76,6 +76,8 @@ pub const STRANGER_WITHIN: Duration = Duration::from_secs(15);
 /// Connections over TCP of those who have not shown a token that is good: the one that has waited
 /// longest gives way to the next.
 pub const STRANGERS_MAX: usize = 128;
+/// A player begins to read by what it was given for so long; the page gives it another before.
+pub const PLAYER_WITHIN: Duration = Duration::from_secs(600);
 /// Tokens of one user that are good at once,
 pub const TOKENS_PER_USER: usize = 256;
 /// and of all users: the list of them is written as a whole with each.

@@ -8,11 +8,12 @@
 
 use crate::door::{Kind, Place};
 use crate::lock::Mutex;
+use crate::player;
 use crate::quotas::Peer;
 use crate::tcp::Gate;
 use crate::timely::Lane;
 use crate::tokens::not_good;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Request, header};
 use std::future::pending;
 use std::sync::Arc;
 use token::Grant;
@@ -70,11 +71,21 @@ impl Caller {
     ///
     /// # Errors
     /// It shows no token that is good.
-    pub async fn peer(&self, headers: &HeaderMap, seat: &Seat) -> Result<Peer, Box<Problem>> {
-        match self {
-            Self::Known(peer) => Ok(peer.clone()),
-            Self::Bearer(bearer) => bearer.peer(headers, seat).await,
-        }
+    pub async fn peer<B>(&self, request: &Request<B>, seat: &Seat) -> Result<Peer, Box<Problem>> {
+        let bearer = match self {
+            Self::Known(peer) => return Ok(peer.clone()),
+            Self::Bearer(bearer) => bearer,
+        };
+        let (peer, grant) = match player::shown(request) {
+            Some(text) => bearer.gate.by_player(text)?,
+            None => bearer.gate.peer(shown(request.headers())?)?,
+        };
+        bearer.sits(peer, grant, seat).await
+    }
+
+    /// Whether nobody between hears what is said.
+    pub fn is_secret(&self) -> bool {
+        matches!(self, Self::Bearer(bearer) if bearer.gate.tls.is_some())
     }
 
     /// Ends when what let the connection in lets nobody in any more.
@@ -100,8 +111,8 @@ impl Bearer {
         Self { gate, lane, last: watch::Sender::new(None) }
     }
 
-    async fn peer(&self, headers: &HeaderMap, seat: &Seat) -> Result<Peer, Box<Problem>> {
-        let (peer, grant) = self.gate.peer(shown(headers)?)?;
+    /// Who has shown this has the place of its user.
+    async fn sits(&self, peer: Peer, grant: Arc<Grant>, seat: &Seat) -> Result<Peer, Box<Problem>> {
         let before = self.last.borrow().as_ref().map(|grant| grant.uid);
         match before {
             Some(uid) if uid != peer.uid => {
@@ -139,7 +150,10 @@ impl Bearer {
 }
 
 /// The token of a request: `authorization: Bearer TOKEN`, once.
-fn shown(headers: &HeaderMap) -> Result<&str, Box<Problem>> {
+///
+/// # Errors
+/// There is none, or there are several.
+pub fn shown(headers: &HeaderMap) -> Result<&str, Box<Problem>> {
     let mut all = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (all.next(), all.next()) else {
         return Err(not_good("show one token: `authorization: Bearer TOKEN`"));

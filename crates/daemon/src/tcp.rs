@@ -179,6 +179,15 @@ impl Gate {
         Ok((Peer::bearing(Arc::clone(&grant), maker.as_ref()), grant))
     }
 
+    /// The same of what a player shows.
+    ///
+    /// # Errors
+    /// It was not made of a token that is good.
+    pub fn by_player(&self, text: &str) -> Result<(Peer, Arc<Grant>), Box<Problem>> {
+        let (grant, maker) = self.tokens.check_player(text)?;
+        Ok((Peer::bearing(Arc::clone(&grant), maker.as_ref()), grant))
+    }
+
     /// A place for who is no stranger any more.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use token::{Grant, KEY_LEN, Key, Restriction, Token};
+use token::{Grant, KEY_LEN, Key, Player, Restriction, Token};
 use tokio::sync::watch;
 use wire::{Code, Problem};
 
@@ -216,11 +216,22 @@ impl Tokens {
         let made_elsewhere = "the token was not made by this daemon, or was changed";
         let Some((key, list)) = self.now() else { return Err(not_good(made_elsewhere)) };
         let grant = token.checked(&key).ok_or_else(|| not_good(made_elsewhere))?;
-        grant.is_good(now()).map_err(|refusal| scope::refused(&refusal))?;
-        match list.find(&grant) {
-            Some(kept) => Ok((Arc::new(grant), kept.maker.clone())),
-            None => Err(not_good(format!("token {} was revoked", grant.number))),
+        found(grant, &list)
+    }
+
+    /// The same of what a player shows, which was made of a token.
+    ///
+    /// # Errors
+    /// As above, and it is over.
+    pub fn check_player(&self, text: &str) -> Result<(Arc<Grant>, Option<Groups>), Box<Problem>> {
+        let wrong = || not_good("what the player shows was not made by this daemon");
+        let player = Player::parse(text).map_err(|_| wrong())?;
+        let (key, list) = self.now().ok_or_else(wrong)?;
+        let grant = player.checked(&key).ok_or_else(wrong)?;
+        if now() >= player.until() {
+            return Err(not_good("what the player shows is over: the page asks for another"));
         }
+        found(grant, &list)
     }
 
     fn is_good(&self, grant: &Grant) -> bool {
@@ -238,6 +249,15 @@ impl Tokens {
             // A revocation, or the time.
             let _ = tokio::time::timeout(left, revoked.changed()).await;
         }
+    }
+}
+
+/// What is good is on the list, and its time is not over.
+fn found(grant: Grant, list: &List) -> Result<(Arc<Grant>, Option<Groups>), Box<Problem>> {
+    grant.is_good(now()).map_err(|refusal| scope::refused(&refusal))?;
+    match list.find(&grant) {
+        Some(kept) => Ok((Arc::new(grant), kept.maker.clone())),
+        None => Err(not_good(format!("token {} was revoked", grant.number))),
     }
 }
 

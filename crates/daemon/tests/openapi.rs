@@ -82,7 +82,7 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
     let of = |rate: u64| json!({"mode": "write", "rate_bytes_per_second": rate});
     let (profile, reprofile) = ("/v1/disks/{disk}/profile", "/v1/disks/{disk}/reprofile");
     let toml = disk::Profile::of(&disk::Model::named("laptop-4200").unwrap()).to_toml();
-    let tokens = "/v1/tokens";
+    let (tokens, player) = ("/v1/tokens", "/v1/volumes/{name}/player");
     let (list, one) = ("/v1/volumes", "/v1/volumes/{name}");
     let handle = "/v1/volumes/{name}/handles/{handle}";
     let data = "/v1/volumes/{name}/data";
@@ -122,6 +122,9 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("GET", "/v1/volumes/a%20b/recorded?at_ns=5&offset_bytes=0", recorded, json!(null), 200),
         ("GET", "/v1/volumes/a%20b/recorded?at=5", recorded, json!(null), 400),
         ("GET", "/v1/volumes/nobody/recorded", recorded, json!(null), 404),
+        ("GET", "/v1/recordings?from_ns=-5&to_ns=5", "/v1/recordings", json!(null), 200),
+        ("GET", "/v1/recordings?from_ns=5&to_ns=5", "/v1/recordings", json!(null), 400),
+        ("GET", "/v1/recordings?from_ns=5", "/v1/recordings", json!(null), 400),
         ("POST", "/v1/entries", "/v1/entries", json!({"directory": "", "after": "a"}), 200),
         ("POST", "/v1/file", "/v1/file", json!({"name": "a b"}), 200),
         ("POST", "/v1/file", "/v1/file", json!({"name": "nobody"}), 404),
@@ -130,6 +133,8 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("PUT", "/v1/volumes/a%20b/service", service, json!({"class": "best_effort"}), 200),
         ("PUT", "/v1/volumes/a%20b/service", service, json!({"class": "rate", "rate": 1}), 400),
         ("PUT", "/v1/volumes/nobody/service", service, json!({"class": "best_effort"}), 404),
+        ("POST", "/v1/volumes/a%20b/player", player, json!(null), 200),
+        ("POST", "/v1/volumes/nobody/player", player, json!(null), 404),
         ("POST", "/v1/volumes/a%20b/block", block, of(100_000), 200),
         ("POST", "/v1/volumes/a%20b/block", block, json!({"mode": "read"}), 400),
         ("POST", "/v1/volumes/nobody/block", block, of(100_000), 404),

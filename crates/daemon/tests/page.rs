@@ -1,11 +1,13 @@
 //! The page for people, and what it asks for.
 
 use crate::http::ask;
+use crate::real::Real;
 use crate::support::{Running, contract};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::UNIX_EPOCH;
 use units::Bytes;
-use wire::control::{EventKind, Overview};
+use wire::control::{EventKind, Overview, Recordings};
 
 const EVENTS: &str = "accept: text/event-stream\r\n";
 
@@ -62,6 +64,7 @@ fn the_page_is_whole_and_may_load_nothing_of_others() {
     let mut answer = String::new();
     raw.read_to_string(&mut answer).unwrap();
     assert!(answer.contains("content-security-policy: default-src 'none'; script-src 'self';"));
+    assert!(answer.contains("; media-src 'self';"), "{answer}");
     assert_eq!(ask(socket, "POST", "/", "").0, 404);
 }
 
@@ -130,4 +133,43 @@ fn events_are_told_to_whoever_asks() {
     assert_eq!(closed.key, opened.key);
     let (status, _, body) = ask(daemon.client.socket(), "GET", "/v1/events?before=3", "");
     assert_eq!(status, 400, "{body}");
+}
+
+/// When what a volume holds was recorded, within the time that was asked about.
+#[test]
+fn recordings_are_told_by_their_times() {
+    let daemon = Real::start(64);
+    ["a", "b", "empty"].iter().for_each(|name| daemon.volume(name, Bytes::mib(8)));
+    let now = || i64::try_from(UNIX_EPOCH.elapsed().unwrap().as_nanos()).unwrap();
+    let (before, second) = (now(), 1_000_000_000);
+    for name in ["b", "a"] {
+        let contract = real::contract(1_000_000, Bytes::kib(64));
+        let mut writer = daemon.client.writer(name, contract, Bytes::ZERO).unwrap();
+        writer.write_all(&real::bytes(0, 100_000)).unwrap();
+        writer.close().unwrap();
+    }
+    let after = now();
+    let told = |from: i64, to: i64, more: &str| -> Recordings {
+        let address = format!("/v1/recordings?from_ns={from}&to_ns={to}{more}");
+        let (status, _, body) = ask(daemon.client.socket(), "GET", &address, "");
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
+    };
+    let names = |told: &Recordings| -> Vec<String> {
+        told.recordings.iter().map(|one| one.volume.clone()).collect()
+    };
+    let (hour, all) = (3600 * second, i64::MIN..=i64::MAX);
+    let now = told(before - hour, after + hour, "");
+    assert_eq!((names(&now), now.left), (vec!["a".into(), "b".into()], 0));
+    for one in &now.recordings {
+        let [span] = one.spans[..] else { panic!("{one:?}") };
+        // Half a second is how exact it is.
+        assert!(span.begins_ns > before - second && span.begins_ns <= span.ends_ns, "{span:?}");
+        assert!(span.ends_ns < after + second, "{span:?}");
+    }
+    assert_eq!(told(*all.start(), *all.end(), ""), now);
+    let earlier = told(before - 2 * hour, before - hour, "");
+    assert_eq!(names(&earlier), ["a", "b"]);
+    assert!(earlier.recordings.iter().all(|one| one.spans.is_empty()));
+    assert_eq!(names(&told(before - hour, after + hour, "&after=a")), ["b"]);
 }

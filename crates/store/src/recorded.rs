@@ -10,6 +10,7 @@
 use crate::format;
 use crate::sizes::BLOCK;
 use alloc::vec::Vec;
+use core::ops::Range;
 use units::Bytes;
 
 /// The most corners that any volume has: 24 KiB of a checkpoint.
@@ -128,6 +129,16 @@ impl Recorded {
         let pairs = self.points.windows(2).map(|pair| (pair[0], pair[1]));
         pairs.filter(|(a, b)| a.block < b.block)
     }
+    /// Of those, the parts that are held from `start` on.
+    fn held(&self, start: Bytes) -> impl DoubleEndedIterator<Item = (Point, Point)> {
+        let first = start / BLOCK;
+        self.lines().filter(move |(_, b)| b.block > first).map(move |(a, b)| {
+            match a.block < first {
+                true => (Point { block: first, at: time_on(a, b, first) }, b),
+                false => (a, b),
+            }
+        })
+    }
     /// When the byte at `start` was recorded, or the first one behind it of which that is known.
     pub fn begins(&self, start: Bytes) -> Option<i64> {
         let (a, b) = self.lines().find(|(_, b)| offset(b.block) > start)?;
@@ -150,6 +161,29 @@ impl Recorded {
         }
         offset(before)
     }
+    /// From when to when something was recorded of what is held from `start` on, as far as it lies
+    /// between two times, in nanoseconds since 1970: in order, and no two of them closer to each other
+    /// than `apart`; what is closer is told as one.
+    pub fn spans(&self, start: Bytes, during: Range<i64>, apart: i64) -> Vec<Range<i64>> {
+        let ends = |line: (Point, Point)| {
+            let (a, b) = (nanos(line.0.at), nanos(line.1.at));
+            a.min(b).max(during.start)..a.max(b).min(during.end)
+        };
+        // Where a clock was set back they are in no order, and lie over each other.
+        let mut all: Vec<_> =
+            self.held(start).map(ends).filter(|span| span.start <= span.end).collect();
+        all.sort_unstable_by_key(|span| span.start);
+        let mut spans: Vec<Range<i64>> = Vec::new();
+        for span in all {
+            match spans.last_mut() {
+                Some(last) if span.start.saturating_sub(last.end) < apart.max(1) => {
+                    last.end = last.end.max(span.end);
+                }
+                _ => spans.push(span),
+            }
+        }
+        spans
+    }
     /// When the last byte was recorded.
     pub fn ends(&self) -> Option<i64> {
         self.lines().next_back().map(|(_, b)| nanos(b.at))
@@ -162,15 +196,7 @@ impl Recorded {
     }
     /// What was recorded at a time, in nanoseconds since 1970, of what is held from `start` on.
     pub fn find(&self, time: i64, start: Bytes) -> Moment {
-        let (at, first) = (Point::new(Bytes::ZERO, time).at, start / BLOCK);
-        let held = || self.lines().rev().filter(|(_, b)| b.block > first);
-        // The line's part that is held.
-        let held = || {
-            held().map(|(a, b)| match a.block < first {
-                true => (Point { block: first, at: time_on(a, b, first) }, b),
-                false => (a, b),
-            })
-        };
+        let (at, held) = (Point::new(Bytes::ZERO, time).at, || self.held(start).rev());
         let on_it = |(a, b): &(Point, Point)| (a.at.min(b.at)..=a.at.max(b.at)).contains(&at);
         if let Some((a, b)) = held().find(on_it) {
             let (part, whole) = (at.abs_diff(a.at), b.at.abs_diff(a.at));
@@ -323,6 +349,40 @@ mod tests {
             (day.begins(Bytes::ZERO), day.ends()),
             (Some(ms(hour * 10)), Some(ms(hour * 9 + 90_000)))
         );
+    }
+
+    #[test]
+    fn what_was_recorded_is_told_by_when_with_its_pauses() {
+        let (day, hour) = (a_day(), 3_600_000);
+        let spans = |start, during: Range<u64>, apart| {
+            let spans = day.spans(BLOCK * start, ms(during.start)..ms(during.end), ms(apart));
+            spans.into_iter().map(|span| (span.start, span.end)).collect::<Vec<_>>()
+        };
+        let at = |hours: u64, seconds: u64| ms(hour * hours + seconds * 1_000);
+        // In the order of time, though the clock was set back by an hour.
+        let last = (at(9, 80), at(9, 90));
+        let all = [last, (at(10, 0), at(10, 10)), (at(10, 70), at(10, 80))];
+        assert_eq!(spans(0, 0..hour * 24, 0), all);
+        assert_eq!(spans(0, 0..hour * 24, 60_000), all, "so far apart they are told apart");
+        assert_eq!(spans(0, 0..hour * 24, 60_001), [last, (at(10, 0), at(10, 80))]);
+        // What a ring has given up is not there, nor what was at another time.
+        assert_eq!(spans(15, 0..hour * 24, 0), [last, (at(10, 75), at(10, 80))]);
+        assert_eq!(spans(20, 0..hour * 24, 0), [last]);
+        let part = hour * 10 + 5_000..hour * 10 + 72_000;
+        assert_eq!(spans(0, part, 0), [(at(10, 5), at(10, 10)), (at(10, 70), at(10, 72))]);
+        assert_eq!(spans(0, 0..hour * 9, 0), []);
+        // What was recorded twice, by the clock, is told once.
+        let twice = recorded(&[(0, 10_000), (10, 20_000), (10, 10_000), (20, 15_000)]);
+        let once = twice.spans(Bytes::ZERO, 0..i64::MAX, i64::MAX);
+        assert_eq!((once.len(), once[0].clone()), (1, ms(10_000)..ms(20_000)));
+        assert_eq!(Recorded::default().spans(Bytes::ZERO, 0..i64::MAX, 0), []);
+        // However many pauses there are, so far apart there are only so many.
+        let pauses: Vec<_> = (0..2_000).map(|n| (n / 2 + n % 2, n / 2 * 10 + n % 2)).collect();
+        let pauses = recorded(&pauses);
+        for (parts, spans) in [(1, 1), (500, 1), (10_000, 1_000)] {
+            let told = pauses.spans(Bytes::ZERO, 0..ms(10_000), ms(10_000) / parts);
+            assert_eq!(told.len(), spans, "{parts}");
+        }
     }
 
     /// Of two places that were recorded at the same time, by the clock, the latest counts.

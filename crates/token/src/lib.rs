@@ -18,10 +18,12 @@ extern crate alloc;
 
 mod bytes;
 mod grant;
+mod player;
 mod restriction;
 
 pub use bytes::{Malformed, PREFIX, TEXT_MAX};
 pub use grant::{Asked, Grant, Refusal};
+pub use player::Player;
 pub use restriction::{NAME_MAX, Names, Restriction, UNTIL_MAX, Verb, Verbs};
 
 use alloc::string::String;
@@ -149,6 +151,15 @@ impl Token {
         // Takes the same time wherever they differ.
         mac.verify_slice(&self.tag).ok()?;
         Some(Grant::new(self.number, self.uid, &self.restrictions))
+    }
+
+    /// The tag that it has where it was made with this key and nothing was taken away: a secret.
+    fn tag_by(&self, key: &Key) -> [u8; KEY_LEN] {
+        let mut tag = finished(begun(key, self.number, self.uid));
+        for restriction in &self.restrictions {
+            tag = finished(narrowed(&tag, restriction));
+        }
+        tag
     }
 
     /// Reads a token.

@@ -162,3 +162,32 @@ fn dates_are_those_of_the_calendar() {
     assert_eq!(said(1_795_474_047), "2026-11-23 22:47:27 UTC");
     assert_eq!(said(UNTIL_MAX), "9999-12-31 23:59:59 UTC");
 }
+
+/// A player's text lets nobody do more than the token that it was made of, and is no token.
+#[test]
+fn what_a_player_shows_is_no_token_and_nobody_else_makes_one() {
+    let token = read_of_film();
+    let player = token.clone().player(99);
+    let read = Player::parse(&player.reveal()).unwrap();
+    assert_eq!((&read, read.until()), (&player, 99));
+    assert_eq!(read.checked(&key(1)), token.checked(&key(1)));
+    assert!(read.checked(&key(2)).is_none(), "of another daemon");
+    let text = player.reveal();
+    let (_, as_token) = text.split_once('.').unwrap();
+    let as_token = Token::parse(as_token).unwrap();
+    assert!(as_token.checked(&key(1)).is_none());
+    // Neither is the token one, nor is one made of the other, nor one that lasts longer.
+    let longer = text.replacen("99", "100", 1);
+    let plain = alloc::format!("99.{}", token.reveal());
+    let again = as_token.clone().player(99).reveal();
+    let wide = Token::make(&key(1), 7, 1000, []).unwrap();
+    let wider = alloc::format!("99.{}", Token { tag: as_token.tag, ..wide }.reveal());
+    for other in [longer, plain, again, wider] {
+        assert!(Player::parse(&other).unwrap().checked(&key(1)).is_none(), "{other}");
+    }
+    for other in ["", "99", "99.", "x.y", &text[2..], &text.replacen("99", "+99", 1)] {
+        assert_eq!(Player::parse(other), Err(Malformed), "{other}");
+    }
+    assert_eq!(Player::parse(&text.replacen("99", "099", 1)), Err(Malformed));
+    assert!(!alloc::format!("{player:?}").contains("slt1"));
+}

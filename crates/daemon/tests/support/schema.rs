@@ -208,7 +208,7 @@ fn check_operation(
         let must = ["name", "in", "required", "schema", "description"];
         let parameter = fields(parameter, &must, &[], at)?;
         check_schema(document, &parameter["schema"], at)?;
-        if parameter["in"] == "query" && parameter["required"] == false {
+        if parameter["in"] == "query" && parameter["required"].is_boolean() {
             continue;
         }
         if parameter["in"] != "path" || parameter["required"] != true {

@@ -570,3 +570,93 @@ fn sslscan_finds_nothing_old_or_weak() {
         assert!(!found, "{weak}: {said}");
     }
 }
+
+/// What a player in the page is given for a volume: it reads this volume's bytes and does nothing
+/// else, and ends with the token.
+#[test]
+fn a_player_reads_the_bytes_of_one_volume_and_does_nothing_else() {
+    if !has(&["curl"]) {
+        return;
+    }
+    let world = World::new();
+    let (daemon, ports) = world.serve();
+    ["films/one", "films/other"].iter().for_each(|name| world.make(name));
+    let bytes = noise(1, 3 * MIB).bytes();
+    std::fs::write(world.dir.path("in"), &bytes).unwrap();
+    let put = ["-T", &world.dir.text("in")];
+    let (one, other) = ("/v1/volumes/films%2Fone", "/v1/volumes/films%2Fother");
+    let (data, player) = (format!("{one}/data"), format!("{one}/player"));
+    let all = world.token(&["--prefix", "films/"]);
+    for volume in [one, other] {
+        assert_eq!(world.curl(&ports, &all, &format!("{volume}/data"), &put).0, 204);
+    }
+    // Given to who may read the volume, and to nobody else.
+    let post = ["-X", "POST"];
+    world.refused(&ports, "", (&player, &post), (401, "show one token"));
+    let writes = world.token(&["--prefix", "films/", "--verbs", "write"]);
+    world.refused(&ports, &writes, (&player, &post), (403, "read"));
+    let others = world.token(&["--volume", "films/other"]);
+    world.refused(&ports, &others, (&player, &post), (403, "films/one"));
+    let jar = world.dir.text("jar");
+    let given = world.curl(&ports, &all, &player, &["-X", "POST", "-c", &jar, "-i"]);
+    let head = String::from_utf8(given.1).unwrap();
+    assert_eq!(given.0, 200, "{head}");
+    let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let (shown, how) = cookie.trim().split_once("; ").unwrap();
+    assert_eq!(how, format!("Path={data}; Max-Age=600; HttpOnly; SameSite=Strict; Secure"));
+    assert!(!head.contains(&all), "{head}");
+    let shown = shown.to_owned();
+    let with: [&str; 2] = ["-b", &shown];
+    // It plays, from any place.
+    assert_eq!(world.curl(&ports, "", &data, &with), (200, bytes.clone()));
+    let range = [&with[..], &["-r", "1000000-1000009"]].concat();
+    assert_eq!(world.curl(&ports, "", &data, &range), (206, bytes[1_000_000..1_000_010].to_vec()));
+    // As a browser keeps it: sent to these bytes, and to no other address.
+    let kept = ["-b", &jar];
+    assert_eq!(world.curl(&ports, "", &data, &kept).0, 200);
+    for path in [one, &format!("{other}/data"), "/v1/overview"] {
+        world.refused(&ports, "", (path, &kept), (401, "show one token"));
+    }
+    // Sent all the same, it is heard nowhere else: no other volume, no word of this one, no write,
+    // no contract, no other permission.
+    world.refused(&ports, "", (&format!("{other}/data"), &with), (403, "films/other"));
+    for (path, more) in [
+        (one, &[][..]),
+        ("/v1/overview", &[]),
+        ("/v1/status", &[]),
+        ("/metrics", &[]),
+        (&*player, &post),
+        (&*data, &put),
+        (one, &["-X", "DELETE"]),
+    ] {
+        let more = [&with[..], more].concat();
+        world.refused(&ports, "", (path, &more), (401, "show one token"));
+    }
+    let contract = format!("{data}?rate=1MB/s");
+    world.refused(&ports, "", (&contract, &with), (403, "at most 0 B/s"));
+    // It is no token.
+    let (_, token) = shown.split_once("=").unwrap().1.split_once('.').unwrap();
+    world.refused(&ports, token, (&data, &[]), (401, "was changed"));
+    world.refused(&ports, token, (&data, &with), (401, "was changed"));
+    // Neither does it last longer, nor is a token one, nor is it for another name.
+    let (until, rest) = shown.split_once('=').unwrap().1.split_once('.').unwrap();
+    let later = until.parse::<u64>().unwrap() + 1;
+    for made_up in [format!("{later}.{rest}"), format!("{until}.{all}"), all.clone(), "x".into()] {
+        let with = ["-b", &format!("slackline-player={made_up}")];
+        world.refused(&ports, "", (&data, &with), (401, "was not made by this daemon"));
+    }
+    world.dir.run(&["volume", "rename", "films/one", "films/two"]).succeeded();
+    let renamed = "/v1/volumes/films%2Ftwo/data";
+    world.refused(&ports, "", (renamed, &with), (403, "films/two"));
+    world.dir.run(&["volume", "rename", "films/two", "films/one"]).succeeded();
+    // One that was over long ago.
+    let over = token::Token::parse(&all).unwrap().player(5).reveal();
+    let over = ["-b", &format!("slackline-player={over}")];
+    world.refused(&ports, "", (&data, &over), (401, "is over"));
+    // It ends with the token.
+    assert_eq!(world.curl(&ports, "", &data, &with).0, 200);
+    let tokens = world.dir.run(&["token", "list", "--json"]).succeeded().json();
+    world.dir.run(&["token", "revoke", &tokens["tokens"][0]["number"].to_string()]).succeeded();
+    world.refused(&ports, "", (&data, &with), (401, "was revoked"));
+    daemon.kill();
+}

@@ -77,3 +77,33 @@ pub struct RecordedFound {
     /// By how much this may be off, in nanoseconds.
     pub within_ns: i64,
 }
+
+/// When volumes were recorded, as far as it lies between two times.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Recordings {
+    /// By their names; of volumes of which nothing is known there are none.
+    pub recordings: Vec<Recording>,
+    /// How many volumes come behind the last of these: ask for those after it.
+    pub left: u64,
+}
+
+/// When a volume was recorded, of what it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Recording {
+    /// The volume.
+    pub volume: String,
+    /// In the order of time; none where nothing was recorded between the two times.
+    pub spans: Vec<Span>,
+}
+
+/// From when to when something was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Span {
+    /// The first byte, in nanoseconds since 1970.
+    pub begins_ns: i64,
+    /// The last one.
+    pub ends_ns: i64,
+}

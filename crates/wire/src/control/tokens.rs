@@ -80,3 +80,11 @@ pub struct Tokens {
     /// In the order of their numbers.
     pub tokens: Vec<TokenFacts>,
 }
+
+/// A player in a browser may read the bytes of a volume, with the cookie that came with this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PlayerLet {
+    /// For so many seconds it begins to; what it has begun then goes on.
+    pub seconds: u64,
+}
