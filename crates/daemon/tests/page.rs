@@ -1,6 +1,7 @@
 //! The page for people, and what it asks for.
 
 use crate::http::ask;
+use crate::real;
 use crate::real::Real;
 use crate::support::{Running, contract};
 use std::io::{BufRead, BufReader, Read, Write};

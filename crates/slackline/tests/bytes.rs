@@ -3,6 +3,7 @@
 
 use crate::support;
 use crate::support::{Ran, Scratch, begins, give, noise};
+use std::io::{Read, Seek};
 
 #[test]
 fn what_is_recorded_plays_back_the_same_also_after_a_restart() {
@@ -278,7 +279,12 @@ fn a_ring_holds_the_end_of_what_was_recorded() {
         if let Some(contract) = contract {
             open.contract(contract);
         }
-        let read = std::io::Read::read(&mut open.open("cam").unwrap(), &mut [0; 10]);
+        // Opened, it stands where the ring begins.
+        let (mut file, mut first) = (open.open("cam").unwrap(), [0; 10]);
+        file.read_exact(&mut first).unwrap();
+        assert_eq!(first, bytes[start..start + 10]);
+        file.seek(std::io::SeekFrom::Start(0)).unwrap();
+        let read = file.read(&mut first);
         assert!(read.unwrap_err().to_string().contains("given these bytes up"));
     }
     let file = dir.path("out");

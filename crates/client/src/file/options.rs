@@ -138,6 +138,9 @@ impl OpenOptions {
         }
         if self.append {
             file.cursor = file.recorded;
+        } else if let Some(ring) = volume.ring.filter(|_| !access.write) {
+            // What lies before was given up.
+            file.cursor = ring.start_bytes.get();
         }
         if self.contract.is_some() {
             file.set_contract(self.contract)?;
