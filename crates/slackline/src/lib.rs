@@ -42,6 +42,7 @@ mod token;
 mod top;
 mod volume;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use client::Client;
 use failure::Failure;
@@ -72,8 +73,8 @@ the source was faster than its contract.";
 /// What every subcommand understands.
 #[derive(clap::Args)]
 struct Common {
-    /// The daemon's control socket [env: SLACKLINE_SOCKET] [default:
-    /// /run/slackline/slackline.sock as root, else $XDG_RUNTIME_DIR/slackline/slackline.sock]
+    /// The daemon's control socket [env: SLACKLINE_SOCKET] [default: that of your own daemon in
+    /// $XDG_RUNTIME_DIR, else /run/slackline/slackline.sock]
     // What clap itself has from the environment it shows in each line of usage, as if it were
     // required.
     #[arg(long, global = true, value_name = "PATH")]
@@ -176,7 +177,11 @@ fn misused(error: &clap::Error) -> ExitCode {
         let text = error.render().to_string();
         let lines: Vec<&str> =
             text.lines().map(str::trim).take_while(|it| !it.is_empty()).collect();
-        let what = lines.join(" ");
+        let what = match error.kind() {
+            // What clap has to say there is its help.
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a subcommand is missing".into(),
+            _ => lines.join(" "),
+        };
         let what = what.strip_prefix("error: ").unwrap_or(&what);
         return Failure::usage(what, "`slackline --help` has the commands, and each its own")
             .report(true);

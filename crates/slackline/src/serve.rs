@@ -115,7 +115,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     let says_policy = args.policy.is_some() || !args.policy_settings.is_empty();
     let flags = Options {
         disks: args.devices,
-        socket: common.named_socket(),
+        socket: common.socket.clone(),
         socket_mode: args.socket_mode,
         memory: args.memory,
         policy: args.policy,
@@ -137,7 +137,8 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         quota: None,
         files: None,
     };
-    let mut settings = flags.or(file).settle(client::default_socket)?;
+    let mut settings =
+        flags.or(file).settle(|| common.named_socket().unwrap_or_else(client::own_socket))?;
     let specs: Result<Vec<DeviceSpec>, _> =
         settings.disks.iter().map(|text| text.parse()).collect();
     let specs = specs?;

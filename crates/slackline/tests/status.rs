@@ -5,6 +5,48 @@ mod support;
 use std::io::Write;
 use support::Scratch;
 
+/// The headings of a printed table: words with two spaces between them, behind which figures stand.
+fn headings<'a>(shown: &'a str, first: &str) -> Vec<&'a str> {
+    let line =
+        shown.lines().find(|line| line.trim_start().starts_with(first) || line.ends_with(first));
+    let line = line.unwrap_or_else(|| panic!("no table of a {first}: {shown}"));
+    line.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect()
+}
+
+/// What the commands print has its line in the manual.
+fn every_figure_has_its_line(dir: &Scratch, status: &str) {
+    let document = |name: &str| {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/");
+        std::fs::read_to_string(format!("{path}{name}")).unwrap()
+    };
+    let (figures, plan_page) = (document("status.md"), document("plan.md"));
+    let ran = dir.run(&["pool", "status"]).succeeded();
+    let pool = ran.text();
+    let tables = [(status, "disk "), (status, "stream "), (pool, "disk "), (pool, "stream ")];
+    for (shown, first) in tables {
+        let headings = headings(shown, first);
+        assert!(headings.len() > 6, "{headings:?}");
+        for heading in headings {
+            assert!(figures.contains(&format!("`{heading}`")), "{heading} is not explained");
+        }
+        // Of a pool in which nothing is open, too.
+        assert!(shown.contains("promised: to contracts, and to the daemon's own log"), "{shown}");
+    }
+    for line in pool.lines().filter(|line| !line.starts_with([' ', '\t'])) {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        // The disks' own lines, and the rows of the streams' table.
+        let known = ["pool", "disk", "stream", "warning"].contains(&word)
+            || word.starts_with(char::is_numeric);
+        assert!(known || figures.contains(&format!("`{word}`")), "{word} is not explained: {line}");
+    }
+    let ran = dir.run(&["plan", "--rate", "1MB/s"]);
+    for first in ["asked  fit", "disk  promised", "fit ", "a stream plays after"] {
+        for heading in headings(ran.text(), first) {
+            assert!(plan_page.contains(&format!("**{heading}**")), "{heading} is not in plan.md");
+        }
+    }
+}
+
 /// One contract of a volume and one recording; then the pool's policy keeps nothing any more.
 #[test]
 fn the_screen_says_whether_contracts_are_kept_and_what_to_do_where_they_are_not() {
@@ -42,6 +84,7 @@ fn the_screen_says_whether_contracts_are_kept_and_what_to_do_where_they_are_not(
     let shown = ran.text();
     assert!(shown.contains("BROKEN: no contract is a promise"), "{shown}");
     assert!(shown.contains("next: ") && shown.contains("1 MB/s, no promise"), "{shown}");
+    every_figure_has_its_line(&dir, shown);
     drop(camera);
     let code = recording.wait().unwrap().code();
     assert!(matches!(code, Some(0 | 4)), "{code:?}");
