@@ -81,7 +81,7 @@ fn nothing_here(path: &str) -> Problem {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     {
         return Problem::new(
-            Code::Invalid,
+            Code::NotFound,
             "no volume is named: the name is empty",
             "list those that you may see with `slackline volume list`",
         );

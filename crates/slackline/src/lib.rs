@@ -7,6 +7,7 @@
 
 mod appending;
 mod cameras;
+mod completing;
 mod confirm;
 mod contract;
 mod demo;
@@ -91,8 +92,7 @@ impl Common {
 
     /// The one that the line of arguments names, or else the environment.
     fn named_socket(&self) -> Option<PathBuf> {
-        let from_environment = || std::env::var_os("SLACKLINE_SOCKET").filter(|it| !it.is_empty());
-        self.socket.clone().or_else(|| from_environment().map(PathBuf::from))
+        self.socket.clone().or_else(named_by_environment)
     }
 
     fn client(&self) -> Result<Client, Failure> {
@@ -102,6 +102,11 @@ impl Common {
     fn output(&self) -> Output {
         Output { json: self.json }
     }
+}
+
+/// The daemon's control socket, where the environment names one.
+fn named_by_environment() -> Option<PathBuf> {
+    std::env::var_os("SLACKLINE_SOCKET").filter(|it| !it.is_empty()).map(PathBuf::from)
 }
 
 #[derive(Subcommand)]
@@ -149,6 +154,10 @@ enum Command {
     #[command(subcommand)]
     Lab(lab::Command),
     /// Print completions for a shell
+    ///
+    /// `make install` and the package put them where shells look. They ask this command at each press
+    /// of the key: volumes, streams and disks are those of the daemon that runs. For bash elsewhere:
+    /// `source <(slackline completions bash)`.
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
@@ -162,6 +171,7 @@ enum Command {
 
 /// The command, from its line of arguments to its exit code.
 pub fn main() -> ExitCode {
+    completing::answer(Cli::command);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return misused(&error),
@@ -215,8 +225,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Disk(command) => disk::run(command, common),
         Command::Lab(command) => lab::run(command, common),
         Command::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "slackline", &mut text);
+            let text = completing::registration(shell)?;
             output::print(&text)
         }
         Command::Man { directory } => {

@@ -90,3 +90,46 @@ fn the_screen_says_whether_contracts_are_kept_and_what_to_do_where_they_are_not(
     assert!(matches!(code, Some(0 | 4)), "{code:?}");
     daemon.kill();
 }
+
+/// What bash offers behind these words, by the completions that are installed.
+fn offered(dir: &Scratch, socket: &str, words: &[&str]) -> Vec<String> {
+    let script = r#"source <(slackline completions bash) || exit
+COMP_WORDS=(slackline "$@") COMP_CWORD=$#
+_clap_complete_slackline slackline "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"
+printf '%s\n' "${COMPREPLY[@]}""#;
+    let built = std::path::Path::new(env!("CARGO_BIN_EXE_slackline")).parent().unwrap();
+    let path = format!("{}:{}", built.display(), std::env::var("PATH").unwrap());
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-c", script, "bash"]).args(words).env("PATH", path).current_dir(dir.path("."));
+    let ran = bash.env("SLACKLINE_SOCKET", dir.path(socket)).output().unwrap();
+    assert!(ran.status.success() && ran.stderr.is_empty(), "{ran:?}");
+    let lines = String::from_utf8(ran.stdout).unwrap();
+    lines.lines().filter(|line| !line.is_empty()).map(String::from).collect()
+}
+
+/// A key pressed in a shell: volumes and disks of the daemon that runs, and no word where none does.
+#[test]
+fn a_shell_offers_what_the_daemon_has_and_nothing_where_there_is_none() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a", "b"]);
+    let daemon = dir.serve(&disks);
+    for name in ["cam1", "cam2", "films/one"] {
+        dir.run(&["volume", "create", name, "--size", "1MiB"]).succeeded();
+    }
+    let offers = |words: &[&str]| offered(&dir, "s.sock", words);
+    for line in [&["play", "cam"][..], &["record", "cam"], &["volume", "delete", "cam"]] {
+        assert_eq!(offers(line), ["cam1", "cam2"], "{line:?}");
+    }
+    assert_eq!(offers(&["token", "make", "--volume", "f"]), ["films/one"]);
+    assert_eq!(offers(&["pool", "profile", "--disk", ""]), ["0", "1"]);
+    assert_eq!(offers(&["disk", "show", "laptop"]), ["laptop-4200"]);
+    assert_eq!(offers(&["pool", "set", "--policy", "delta-l-"]), ["delta-l-1999"]);
+    assert_eq!(offers(&["serve", "profile.t"]), ["profile.toml"]);
+    // The daemon of another socket, which the line names.
+    let socket = dir.text("s.sock");
+    let named = ["--socket", &socket, "play", "cam"];
+    assert_eq!(offered(&dir, "none.sock", &named), ["cam1", "cam2"]);
+    daemon.kill();
+    let none: [&str; 0] = [];
+    assert_eq!(offered(&dir, "s.sock", &["play", "cam"]), none);
+}
