@@ -36,6 +36,9 @@ fn a_file_that_is_no_text_is_named_so() {
     for command in [&["disk", "show", name][..], &["plan", name], &["simulate", name]] {
         dir.run(command).failed(1, &["film is not a text file", "next: give a file of text"]);
     }
+    dir.make_pool(&["a"]);
+    let shown = dir.run(&["disk", "show", &dir.text("profile.toml")]).succeeded();
+    assert!(shown.text().starts_with("stated by the tests\n"), "{}", shown.text());
 }
 
 #[test]
@@ -120,7 +123,7 @@ fn wrong_usage_ends_with_2_and_a_missing_daemon_with_1() {
     let config = dir.path("c.toml");
     std::fs::write(&config, "memori = \"1GiB\"\n").unwrap();
     let serve = ["serve", "--config", config.to_str().unwrap()];
-    dir.run(&serve).failed(2, &["c.toml", "line 1", "memori"]);
+    dir.run(&serve).failed(2, &["c.toml", "line 1", "memori", "docs/daemon.md lists its settings"]);
 }
 
 #[test]

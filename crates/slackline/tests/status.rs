@@ -133,3 +133,37 @@ fn a_shell_offers_what_the_daemon_has_and_nothing_where_there_is_none() {
     let none: [&str; 0] = [];
     assert_eq!(offered(&dir, "s.sock", &["play", "cam"]), none);
 }
+
+/// docs/tried.md is worth as much as the tests that it names.
+#[test]
+fn the_list_of_what_users_tripped_over_names_tests_that_are_there() {
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let read = |path: &str| std::fs::read_to_string(root.join(path));
+    let list = read("docs/tried.md").unwrap();
+    let rows = list.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").nth(1)).skip(1);
+    let mut named = 0;
+    for cell in rows {
+        let (mut file, before) = (String::new(), named);
+        for word in cell.split('`').skip(1).step_by(2) {
+            let (text, test) = match word.rsplit_once("::") {
+                Some((path, test)) => {
+                    let path = format!("crates/slackline/tests/{}", path.replace("::", "/"));
+                    let found =
+                        read(&format!("{path}.rs")).or_else(|_| read(&format!("{path}/main.rs")));
+                    (found.unwrap_or_else(|_| panic!("no {path}")), test)
+                }
+                None if word.contains('/') => {
+                    file = read(word).unwrap_or_else(|_| panic!("no {word}"));
+                    continue;
+                }
+                None => (file.clone(), word),
+            };
+            let is_there =
+                text.contains(&format!("fn {test}()")) || text.contains(&format!("{test} "));
+            assert!(is_there, "there is no test {test}: {cell}");
+            named += 1;
+        }
+        assert!(named > before, "no test is named: {cell}");
+    }
+    assert!(named > 30, "{named}");
+}

@@ -311,9 +311,11 @@ impl Line {
     fn progress(&self, progress: &::rwrt::Progress) {
         let mut line = self.line.lock().expect("nobody panics while it tells");
         let mut of = self.of.lock().expect("nobody panics while it tells");
-        if *of != progress.what {
+        // "filling a" and "filling b" are one step with one sum.
+        let step = progress.what.split(' ').next().unwrap_or_default();
+        if *of != step {
             line.ended();
-            of.clone_from(&progress.what);
+            *of = step.into();
         }
         line.update(&words(progress));
     }
