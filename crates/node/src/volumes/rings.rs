@@ -1,7 +1,7 @@
 //! What a ring is asked for, and what it is not: how far ahead of its writer it gives extents up, how
 //! short it may be for a contract, and that it is recorded to by one stream, at its end.
 
-use crate::api::*;
+use crate::api::{Contract, Error};
 use crate::limits;
 use store::{RING_GRAIN, Volume};
 use units::{Bytes, Duration};
