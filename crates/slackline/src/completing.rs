@@ -122,7 +122,7 @@ fn candidates(meant: Meant) -> Vec<CompletionCandidate> {
             let disks = client.status()?.disks.into_iter();
             Ok(disks.map(|it| (it.disk.to_string(), it.device)).collect())
         }),
-        Meant::Model => disk::Model::names().into_iter().map(CompletionCandidate::new).collect(),
+        Meant::Model => disk::Model::names().map(CompletionCandidate::new).collect(),
         Meant::Policy => policies::ALL.iter().map(|it| CompletionCandidate::new(it.name)).collect(),
         Meant::File => Vec::new(),
     }
