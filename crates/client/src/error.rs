@@ -60,6 +60,19 @@ impl Error {
     /// What to do about it.
     pub fn next_step(&self) -> String {
         match self {
+            Self::NoDaemon { socket, cause } if is_barred(cause) => {
+                match crate::socket::group(socket) {
+                    Some(group) => format!(
+                        "join the group {group} (`sudo usermod -aG {group} USER`) and log in again, or \
+                     give another socket with --socket"
+                    ),
+                    None => {
+                        "ask whoever serves it (`slackline serve --socket-mode` says who may), or \
+                         give another socket with --socket"
+                            .into()
+                    }
+                }
+            }
             Self::NoDaemon { .. } => "start the daemon with `slackline serve DEVICE...`, or give \
                                       its socket with --socket"
                 .into(),
@@ -76,6 +89,7 @@ impl Error {
     /// `errno`. Several errors share one; the text tells them apart.
     pub fn errno(&self) -> i32 {
         match self {
+            Self::NoDaemon { cause, .. } if is_barred(cause) => libc::EACCES,
             Self::NoDaemon { .. } => libc::ECONNREFUSED,
             Self::Problem(problem) => errno_of(problem.code),
             Self::Broken(_) => libc::ECONNRESET,
@@ -108,6 +122,11 @@ impl Error {
     }
 }
 
+/// There may be a daemon, but not for this user.
+fn is_barred(cause: &io::Error) -> bool {
+    cause.kind() == io::ErrorKind::PermissionDenied
+}
+
 fn errno_of(code: Code) -> i32 {
     match code {
         Code::Refused | Code::VolumeBusy | Code::Attached => libc::EBUSY,
@@ -133,6 +152,13 @@ fn errno_of(code: Code) -> i32 {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoDaemon { socket, cause } if is_barred(cause) => {
+                write!(f, "this user may not use the daemon at {}", socket.display())?;
+                match crate::socket::group(socket) {
+                    Some(group) => write!(f, ", which is for the group {group}"),
+                    None => write!(f, ": {cause}"),
+                }
+            }
             Self::NoDaemon { socket, cause } => {
                 write!(f, "no daemon answers at {}: {cause}", socket.display())
             }

@@ -48,6 +48,7 @@ mod pieces;
 mod reader;
 mod shared_reader;
 mod shared_writer;
+mod socket;
 mod undecided;
 mod updater;
 mod writer;
@@ -71,7 +72,6 @@ use carried_reader::CarriedReader;
 use carried_writer::CarriedWriter;
 use shared_reader::SharedReader;
 use shared_writer::SharedWriter;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use units::{Bytes, Rate};
 use wire::control::{
@@ -81,12 +81,15 @@ use wire::control::{
     Volume, VolumeCreate, VolumeResize, Volumes,
 };
 
-/// Where the daemon's control socket is unless somebody says otherwise.
+/// Where the daemon's control socket is unless somebody says otherwise: that of a daemon of this
+/// user's own, or else that of the machine's, `/run/slackline/slackline.sock`.
 pub fn default_socket() -> PathBuf {
-    // The owner of a process's own directory is its effective user.
-    let uid = std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    wire::socket::control_path(uid, runtime.as_deref())
+    socket::default()
+}
+
+/// Where the control socket of a daemon is that this user serves, unless somebody says otherwise.
+pub fn own_socket() -> PathBuf {
+    socket::own()
 }
 
 /// A daemon, by its socket. Each control call is a connection of its own.

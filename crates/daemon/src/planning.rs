@@ -139,6 +139,7 @@ fn stream(wanted: &api::PlanStream, kind: node::KindPlan) -> api::PlannedStream 
         more: kind.more,
         stops: kind.stops.as_ref().map(|error| told_of(wanted, error)),
         window_bytes: kind.window,
+        ring_least_bytes: kind.ring,
     }
 }
 

@@ -195,7 +195,14 @@ fn of_space(error: &Error) -> Problem {
     match error {
         Error::PoolFull { asked, free } => Problem::new(
             Code::PoolFull,
-            format!("{asked} of space was asked for, the disks asked have {free} free"),
+            format!(
+                "{asked} of space was asked for, the disks asked have {free} free{}",
+                // Two figures of three digits may look the same.
+                match asked.saturating_sub(*free) {
+                    Bytes::ZERO => String::new(),
+                    lacks => format!(": {lacks} less"),
+                }
+            ),
             "ask for less, or delete or shrink a volume",
         ),
         Error::VolumeFull { size } => Problem::new(

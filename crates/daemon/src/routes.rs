@@ -7,7 +7,7 @@ use crate::by_token;
 use crate::limits::CONTROL_BODY_MAX;
 use crate::{http, overview};
 use axum::extract::DefaultBodyLimit;
-use axum::http::header;
+use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -47,7 +47,7 @@ fn all() -> OpenApiRouter<Control> {
 pub fn router(control: Control) -> axum::Router {
     let (router, _) = all().split_for_parts();
     router
-        .fallback(|| async { Failure::from(nothing_here()) })
+        .fallback(|uri: Uri| async move { Failure::from(nothing_here(uri.path())) })
         .method_not_allowed_fallback(|| async { Failure::from(not_with_this_method()) })
         .layer(DefaultBodyLimit::max(CONTROL_BODY_MAX))
         .with_state(control)
@@ -74,7 +74,18 @@ async fn document() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
 }
 
-fn nothing_here() -> Problem {
+fn nothing_here(path: &str) -> Problem {
+    // As `slackline volume show ""` asks.
+    if path
+        .strip_prefix("/v1/volumes/")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    {
+        return Problem::new(
+            Code::NotFound,
+            "no volume is named: the name is empty",
+            "list those that you may see with `slackline volume list`",
+        );
+    }
     let next_step = "GET /v1/openapi.json tells the addresses there are";
     Problem::new(Code::NotFound, "there is nothing at this address", next_step)
 }

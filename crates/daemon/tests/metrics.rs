@@ -50,6 +50,28 @@ const CONTRACT: Contract = Contract {
     burst_bytes: Bytes::kib(4),
 };
 
+/// What Prometheus' own tool has to say; where it is not installed nothing is checked.
+#[test]
+fn promtool_finds_no_fault() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let daemon = Running::start();
+    daemon.client.volume_create(&VolumeCreate::new("a \"b\" \\ c", Bytes::MIB)).unwrap();
+    let _stream = daemon.client.writer("a \"b\" \\ c", CONTRACT, Bytes::ZERO).unwrap();
+    let (_, text) = asked(&daemon, "text/plain");
+    assert!(text.contains("slackline_streams{"), "{text}");
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut promtool) = promtool.spawn() else {
+        eprintln!("skipped: needs promtool (Debian: prometheus)");
+        return;
+    };
+    promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let ran = promtool.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && said.is_empty(), "{said}");
+}
+
 #[test]
 fn figures_are_those_of_the_status_and_streams_are_summed_by_volume() {
     let daemon = Running::start();

@@ -13,6 +13,10 @@ const LEFT: f64 = 62.0;
 const RIGHT: f64 = WIDE - 24.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 296.0;
+/// A letter of the axes' labels is no wider.
+const LETTER: f64 = 7.0;
+/// Stands for the colour of shaded spans: that of words, of which little is laid on.
+const SHADE: &str = "shade";
 
 /// Eight colours that differ for colour-blind eyes, too, each with at least 3:1
 /// against white and against near-black.
@@ -78,12 +82,15 @@ pub struct Chart {
     y: Axis,
     series: Vec<Series>,
     references: Vec<Reference>,
+    /// Spans along the axis, and what they are.
+    shades: Option<(String, Vec<(f64, f64)>)>,
 }
 
 impl Chart {
     /// A chart of nothing yet. A title of more than some fifty characters does not fit.
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
-        Self { title: title.into(), x, y, series: Vec::new(), references: Vec::new() }
+        let (series, references) = (Vec::new(), Vec::new());
+        Self { title: title.into(), x, y, series, references, shades: None }
     }
 
     /// What it shows.
@@ -103,6 +110,17 @@ impl Chart {
         self
     }
 
+    /// Shades spans of the axis, from one value to another, with a name for all of them.
+    pub fn shaded(
+        mut self,
+        name: impl Into<String>,
+        spans: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        let spans: Vec<_> = spans.into_iter().collect();
+        self.shades = (!spans.is_empty()).then(|| (name.into(), spans));
+        self
+    }
+
     /// The picture.
     pub fn svg(&self) -> String {
         let points = || self.series.iter().flat_map(|series| &series.points);
@@ -113,6 +131,7 @@ impl Chart {
         let y = self.y.scale(heights.chain(self.references.iter().map(|r| r.value)));
         let legend = self.legend();
         let mut svg = svg::begin(&self.title, [WIDE, self.height()], 12.0);
+        self.shade(&mut svg, &x);
         self.axes(&mut svg, &x, &y);
         let bars: Vec<usize> =
             (0..self.series.len()).filter(|at| self.series[*at].style == Style::Bars).collect();
@@ -165,16 +184,28 @@ impl Chart {
             svg::line(svg, [LEFT, up(place), RIGHT, up(place)], GRID, "1");
             svg::text(svg, LEFT - 6.0, up(place) + 4.5, "end", words);
         }
-        let crowded = x.ticks.iter().map(|tick| tick.1.chars().count() + 2).sum::<usize>() > 62;
-        for (at, (value, words)) in x.ticks.iter().enumerate() {
+        // A label that would run into the one before it is left out.
+        let mut free = f64::NEG_INFINITY;
+        for (value, words) in &x.ticks {
             let Some(place) = x.place(*value) else { continue };
             svg::line(svg, [along(place), BOTTOM, along(place), BOTTOM + 4.0], GRID, "1");
-            if !crowded || at % 2 == 0 {
+            let half = LETTER * words.chars().count() as f64 / 2.0;
+            if along(place) - half >= free {
                 svg::text(svg, along(place), BOTTOM + 18.0, "middle", words);
+                free = along(place) + half + LETTER;
             }
         }
         svg::text(svg, (LEFT + RIGHT) / 2.0, BOTTOM + 36.0, "middle", &self.x.label);
         svg::upwards(svg, (TOP + BOTTOM) / 2.0, &self.y.label);
+    }
+
+    /// The shaded spans, below all else; what took no time is seen, too.
+    fn shade(&self, svg: &mut String, x: &Scale) {
+        let spans = self.shades.iter().flat_map(|(_, spans)| spans);
+        for (from, to) in spans.filter_map(|span| Some((x.place(span.0)?, x.place(span.1)?))) {
+            let (left, wide) = (along(from), (along(to) - along(from)).max(2.0));
+            shadow(svg, [left, TOP, wide, BOTTOM - TOP]);
+        }
     }
 
     /// The names, in rows that fit.
@@ -186,9 +217,11 @@ impl Chart {
         });
         let references = self.references.iter();
         let references = references.map(|r| Entry { name: &r.name, style: None, colour: TEXT });
+        let shades = self.shades.iter();
+        let shades = shades.map(|(name, _)| Entry { name, style: None, colour: SHADE });
         let mut rows: Vec<Vec<Entry<'_>>> = Vec::new();
         let mut left = 0.0;
-        for entry in series.chain(references).filter(|entry| !entry.name.is_empty()) {
+        for entry in series.chain(references).chain(shades).filter(|entry| !entry.name.is_empty()) {
             if rows.is_empty() || left + entry.width() > WIDE - 20.0 {
                 rows.push(Vec::new());
                 left = 0.0;
@@ -215,6 +248,10 @@ impl Entry<'_> {
 
     fn draw(&self, svg: &mut String, left: f64, at: f64) {
         let (colour, middle) = (self.colour, at - 4.5);
+        if colour == SHADE {
+            shadow(svg, [left, middle - 4.5, 22.0, 9.0]);
+            return svg::text(svg, left + 28.0, at, "start", self.name);
+        }
         let _ = match self.style {
             Some(Style::Bars) => writeln!(
                 svg,
@@ -287,6 +324,15 @@ impl Series {
             }
         }
     }
+}
+
+/// A shaded place: left, top, width and height.
+fn shadow(svg: &mut String, [left, top, wide, high]: [f64; 4]) {
+    let _ = writeln!(
+        svg,
+        "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"{high:.1}\" \
+         fill=\"{TEXT}\" fill-opacity=\"0.2\"/>"
+    );
 }
 
 fn dots(svg: &mut String, placed: &[(f64, f64)], radius: f64, colour: &str) {
@@ -385,5 +431,52 @@ mod tests {
             .svg();
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         assert!(svg.contains("a &lt;b&gt;"));
+    }
+
+    /// Where labels of the axis below stand, and how far they reach.
+    fn labels(svg: &str) -> Vec<(f64, f64)> {
+        let y = format!("y=\"{:.1}\"", BOTTOM + 18.0);
+        let lines = svg.lines().filter(|line| line.starts_with("<text") && line.contains(&y));
+        lines
+            .map(|line| {
+                let x = line.split_once("x=\"").unwrap().1.split_once('"').unwrap().0;
+                let words = line.split_once('>').unwrap().1.split_once('<').unwrap().0;
+                (x.parse().unwrap(), 6.5 * words.chars().count() as f64 / 2.0)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn labels_of_an_axis_do_not_run_into_each_other() {
+        let axes = [Axis::logarithmic("x"), Axis::linear("x")];
+        let ends = [(0.001, 1e9), (1e6, 3e8), (0.0, 123_456_789.0), (1e-3, 100.0)];
+        for (axis, (low, high)) in axes.iter().flat_map(|axis| ends.map(|ends| (axis, ends))) {
+            let points = [(low, 0.0), (high, 1.0)];
+            let svg = Chart::new("t", axis.clone(), Axis::linear("y"))
+                .with(Series::new("", Style::Line, points))
+                .svg();
+            let labels = labels(&svg);
+            assert!(labels.len() > 1, "{low} {high}: {svg}");
+            for pair in labels.windows(2) {
+                assert!(pair[0].0 + pair[0].1 < pair[1].0 - pair[1].1, "{low} {high}: {pair:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn shaded_spans_stand_behind_the_lines_at_their_times() {
+        let chart = Chart::new("t", Axis::linear("x"), Axis::linear("y")).with(Series::new(
+            "",
+            Style::Line,
+            [(0.0, 0.0), (10.0, 10.0)],
+        ));
+        assert!(!chart.clone().shaded("faults", []).svg().contains("faults"));
+        let svg = chart.shaded("faults", [(2.5, 5.0), (7.5, 7.5)]).svg();
+        let quarter = (RIGHT - LEFT) / 4.0;
+        for (left, wide) in [(LEFT + quarter, quarter), (LEFT + 3.0 * quarter, 2.0)] {
+            let rect = format!("<rect x=\"{left:.1}\" y=\"{TOP:.1}\" width=\"{wide:.1}\"");
+            assert!(svg.find(&rect) < svg.find("<path") && svg.contains(&rect), "{rect} {svg}");
+        }
+        assert!(svg.contains(">faults</text>"));
     }
 }

@@ -72,6 +72,8 @@ pub struct Progress {
     pub total: Bytes,
     /// Moved by greedy programs so far.
     pub greedy: Bytes,
+    /// In this time, where programs run.
+    pub elapsed: Duration,
 }
 
 /// Hears how far it is.
@@ -170,7 +172,13 @@ impl Load {
         for (target, size) in full {
             let tell = |done: Bytes| {
                 let what = format!("filling {}", target.name());
-                told(&Progress { what, done: before + done, total, greedy: Bytes::ZERO });
+                told(&Progress {
+                    what,
+                    done: before + done,
+                    total,
+                    greedy: Bytes::ZERO,
+                    elapsed: Duration::ZERO,
+                });
             };
             target.fill(target.mark(self.seed), size, &tell)?;
             before += size;
@@ -217,8 +225,10 @@ impl Load {
             };
             while busy() {
                 thread::sleep(crate::clock::std(TICK));
-                told(&shared.progress(total));
+                told(&shared.progress(total, clock.now().saturating_since(begins)));
             }
+            // What the last programs did meanwhile.
+            told(&shared.progress(total, clock.now().saturating_since(begins)));
             Ok::<_, Error>((join(running)?, join(grabbing)?))
         })?;
         let elapsed = clock.now().saturating_since(begins);
@@ -308,7 +318,7 @@ impl Load {
                 at += Bytes::new(len as u64);
                 done += Bytes::new(len as u64);
                 let what = format!("reading {} back", target.name());
-                told(&Progress { what, done, total, greedy: Bytes::ZERO });
+                told(&Progress { what, done, total, greedy: Bytes::ZERO, elapsed: Duration::ZERO });
             }
             input.close()?;
             stream.missing = stream.seen.bytes - at;
@@ -376,7 +386,7 @@ impl Shared {
         !self.failed.load(Ordering::Relaxed)
     }
 
-    fn progress(&self, total: Bytes) -> Progress {
+    fn progress(&self, total: Bytes, elapsed: Duration) -> Progress {
         let greedy = Bytes::new(self.grabbed.load(Ordering::Relaxed));
         let done = match self.has_streams {
             true => Bytes::new(self.moved.load(Ordering::Relaxed)),
@@ -384,7 +394,7 @@ impl Shared {
         };
         let waiting = self.has_streams && self.running.load(Ordering::Relaxed) == 0;
         let what = if waiting { "waiting for what greedy programs have begun" } else { "running" };
-        Progress { what: what.into(), done, total, greedy }
+        Progress { what: what.into(), done, total, greedy, elapsed }
     }
 }
 

@@ -6,7 +6,7 @@ use daemon::serve::ServeError;
 use daemon::socket::SocketError;
 use engine::PoolError;
 use node::DiskIndex;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 impl From<PoolError> for Failure {
     fn from(error: PoolError) -> Self {
@@ -27,6 +27,11 @@ impl From<PoolError> for Failure {
                 format!("{} holds {what}", path.display()),
                 "choose another device, or add --overwrite if that may be destroyed",
             ),
+            PoolError::Io { path, .. } if is_hidden(path) => Self::new(
+                error.to_string(),
+                "the unit does not see home directories: put the pool elsewhere, or set \
+                 `ProtectHome=no` with `systemctl edit slackline`",
+            ),
             PoolError::NoSize { path } => Self::new(
                 format!("{} does not exist", path.display()),
                 "say how large it shall be, as in --size 10GiB, or correct the path",
@@ -34,6 +39,12 @@ impl From<PoolError> for Failure {
             other => of_text(&other.to_string()),
         }
     }
+}
+
+/// Whether a daemon that systemd started is kept from this path, as the unit says.
+fn is_hidden(path: &Path) -> bool {
+    let homes = ["/home", "/root", "/run/user"];
+    std::env::var_os("INVOCATION_ID").is_some() && homes.iter().any(|home| path.starts_with(home))
 }
 
 /// A text of the store, which knows devices by number, about a device by path.

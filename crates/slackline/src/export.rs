@@ -50,6 +50,9 @@ struct Exported {
 
 /// Runs it.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
+    if args.file == Path::new("-") {
+        play::not_to_a_terminal(&format!("slackline export {} - | ffplay -", args.volume))?;
+    }
     let client = common.client()?;
     let volume = client.volume(&args.volume)?;
     let (start, end) = match args.between.is_given() {

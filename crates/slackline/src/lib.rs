@@ -7,6 +7,7 @@
 
 mod appending;
 mod cameras;
+mod completing;
 mod confirm;
 mod contract;
 mod demo;
@@ -42,6 +43,7 @@ mod token;
 mod top;
 mod volume;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use client::Client;
 use failure::Failure;
@@ -72,8 +74,8 @@ the source was faster than its contract.";
 /// What every subcommand understands.
 #[derive(clap::Args)]
 struct Common {
-    /// The daemon's control socket [env: SLACKLINE_SOCKET] [default:
-    /// /run/slackline/slackline.sock as root, else $XDG_RUNTIME_DIR/slackline/slackline.sock]
+    /// The daemon's control socket [env: SLACKLINE_SOCKET] [default: that of your own daemon in
+    /// $XDG_RUNTIME_DIR, else /run/slackline/slackline.sock]
     // What clap itself has from the environment it shows in each line of usage, as if it were
     // required.
     #[arg(long, global = true, value_name = "PATH")]
@@ -90,8 +92,7 @@ impl Common {
 
     /// The one that the line of arguments names, or else the environment.
     fn named_socket(&self) -> Option<PathBuf> {
-        let from_environment = || std::env::var_os("SLACKLINE_SOCKET").filter(|it| !it.is_empty());
-        self.socket.clone().or_else(|| from_environment().map(PathBuf::from))
+        self.socket.clone().or_else(named_by_environment)
     }
 
     fn client(&self) -> Result<Client, Failure> {
@@ -101,6 +102,11 @@ impl Common {
     fn output(&self) -> Output {
         Output { json: self.json }
     }
+}
+
+/// The daemon's control socket, where the environment names one.
+fn named_by_environment() -> Option<PathBuf> {
+    std::env::var_os("SLACKLINE_SOCKET").filter(|it| !it.is_empty()).map(PathBuf::from)
 }
 
 #[derive(Subcommand)]
@@ -148,6 +154,10 @@ enum Command {
     #[command(subcommand)]
     Lab(lab::Command),
     /// Print completions for a shell
+    ///
+    /// `make install` and the package put them where shells look. They ask this command at each press
+    /// of the key: volumes, streams and disks are those of the daemon that runs. For bash elsewhere:
+    /// `source <(slackline completions bash)`.
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
@@ -161,6 +171,7 @@ enum Command {
 
 /// The command, from its line of arguments to its exit code.
 pub fn main() -> ExitCode {
+    completing::answer(Cli::command);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return misused(&error),
@@ -176,7 +187,11 @@ fn misused(error: &clap::Error) -> ExitCode {
         let text = error.render().to_string();
         let lines: Vec<&str> =
             text.lines().map(str::trim).take_while(|it| !it.is_empty()).collect();
-        let what = lines.join(" ");
+        let what = match error.kind() {
+            // What clap has to say there is its help.
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a subcommand is missing".into(),
+            _ => lines.join(" "),
+        };
         let what = what.strip_prefix("error: ").unwrap_or(&what);
         return Failure::usage(what, "`slackline --help` has the commands, and each its own")
             .report(true);
@@ -210,8 +225,7 @@ fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Disk(command) => disk::run(command, common),
         Command::Lab(command) => lab::run(command, common),
         Command::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "slackline", &mut text);
+            let text = completing::registration(shell)?;
             output::print(&text)
         }
         Command::Man { directory } => {

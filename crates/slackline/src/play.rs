@@ -11,7 +11,7 @@ use crate::{Common, output};
 use client::control::{Mode, Stream};
 use client::{Piece, Reader};
 use std::fs::File;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use units::Bytes;
@@ -56,6 +56,9 @@ const PIECE: usize = wire::frame::BODY_MAX;
 
 /// Runs it.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
+    if args.file.is_none() {
+        not_to_a_terminal(&format!("slackline play {} --rate RATE | ffplay -", args.volume))?;
+    }
     let client = common.client()?;
     // A volume's name may have slashes within.
     let is_file = ["/", "./", "../"].iter().any(|begin| args.volume.starts_with(begin));
@@ -134,6 +137,15 @@ pub fn missing(stream: &Stream, is_ring: bool) -> Failure {
         true => Failure::new(gone, next),
         false => Failure::new(format!("{gone}; {lost}"), format!("{next}; {ERRORS}")),
     }
+}
+
+/// Refuses where bytes would go to a person's terminal, which takes some of them for orders.
+pub fn not_to_a_terminal(instead: &str) -> Result<(), Failure> {
+    if !io::stdout().is_terminal() {
+        return Ok(());
+    }
+    let what = "the bytes would go to the terminal";
+    Err(Failure::usage(what, format!("name a FILE, or a program that takes them: `{instead}`")))
 }
 
 /// Why a volume is not played; a file of that name is called otherwise.

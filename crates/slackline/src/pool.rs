@@ -5,6 +5,7 @@
 
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::output::{Table, counted, percent};
+use crate::status::PROMISED;
 use crate::volume::kept_out_words;
 use crate::{Common, confirm, explain, stream};
 use client::control::{
@@ -446,7 +447,7 @@ fn disks(disks: &[Disk]) -> String {
             + &odds_note(disk.disk, disk.odds.as_ref())
             + &profile_notes(disk.disk, &disk.profile)
     });
-    notes.fold(table.text("  "), |text, notes| text + &notes)
+    notes.fold(table.text("  ") + PROMISED, |text, notes| text + &notes)
 }
 
 /// The bus that a disk shares.

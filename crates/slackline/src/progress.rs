@@ -30,6 +30,10 @@ impl Progress {
     /// So much is done.
     pub fn at(&self, done: Bytes) {
         if let Some(bar) = &self.0 {
+            // What is still recorded grows under whoever plays it.
+            if bar.length().is_some_and(|length| length < done.get()) {
+                bar.set_length(done.get());
+            }
             bar.set_position(done.get());
         }
     }

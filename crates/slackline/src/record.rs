@@ -42,7 +42,7 @@ pub struct Args {
     file: Option<PathBuf>,
     #[command(flatten)]
     contract: ContractArgs,
-    /// Make the volume with this size if there is none of its name
+    /// Make the volume with this size if there is none of its name; one that exists stays as it is
     #[arg(long, value_name = "SIZE")]
     create: Option<Bytes>,
     /// With --create: make a ring, which gives up its oldest bytes and is never full. On a volume
@@ -166,6 +166,13 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
         }
         (volume, _) => volume?,
     };
+    if let Some(asked) = args.create.filter(|asked| *asked != volume.size_bytes) {
+        let size = volume.size_bytes;
+        eprintln!(
+            "slackline: note: volume {name} exists with {size}: --create {asked} changes nothing \
+             (`slackline volume resize` does)"
+        );
+    }
     match (volume.ring.is_some(), args.overwrite) {
         (true, true) => {
             return Err(Failure::new(

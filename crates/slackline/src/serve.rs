@@ -7,7 +7,7 @@ use daemon::serve::{ServeOptions, Serving};
 use daemon::socket::Claim;
 use engine::DeviceSpec;
 use node::Policy;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use units::{Bytes, Duration};
 
@@ -22,7 +22,8 @@ pub struct Args {
     /// emulated:MODEL:FILE
     #[arg(value_name = "DEVICE")]
     devices: Vec<String>,
-    /// Read settings from this file (TOML)
+    /// Read settings from this file (TOML) [default: where no DEVICE is named,
+    /// /etc/slackline/slackline.toml]
     #[arg(long, value_name = "PATH")]
     config: Option<PathBuf>,
     /// Permissions of the sockets [default: 0660]
@@ -95,6 +96,9 @@ pub struct Args {
     end_with_input: bool,
 }
 
+/// The machine's settings, which the unit names, too.
+const SETTINGS: &str = "/etc/slackline/slackline.toml";
+
 /// A setting as it is written on the command line.
 pub fn setting(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
@@ -106,7 +110,9 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     if args.end_with_input {
         end_with_input();
     }
-    let file = match &args.config {
+    let installed = Path::new(SETTINGS);
+    let config = args.config.as_deref().or_else(|| or_installed(&args.devices, installed));
+    let file = match config {
         Some(path) => Options::from_file(path)?,
         None => Options::default(),
     };
@@ -115,7 +121,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     let says_policy = args.policy.is_some() || !args.policy_settings.is_empty();
     let flags = Options {
         disks: args.devices,
-        socket: common.named_socket(),
+        socket: common.socket.clone(),
         socket_mode: args.socket_mode,
         memory: args.memory,
         policy: args.policy,
@@ -137,7 +143,8 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         quota: None,
         files: None,
     };
-    let mut settings = flags.or(file).settle(client::default_socket)?;
+    let mut settings =
+        flags.or(file).settle(|| common.named_socket().unwrap_or_else(client::own_socket))?;
     let specs: Result<Vec<DeviceSpec>, _> =
         settings.disks.iter().map(|text| text.parse()).collect();
     let specs = specs?;
@@ -167,6 +174,11 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The settings that `make install` lays down, where no disk is named and they are there.
+fn or_installed<'a>(devices: &[String], settings: &'a Path) -> Option<&'a Path> {
+    (devices.is_empty() && settings.exists()).then_some(settings)
+}
+
 /// Ends this process when standard input does. What was acknowledged is on the
 /// medium, as after any kill.
 fn end_with_input() {
@@ -174,4 +186,25 @@ fn end_with_input() {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(1);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_installed_settings_are_read_where_no_disk_is_named() {
+        let dir = tempfile::tempdir().expect("there is room");
+        let settings = dir.path().join("slackline.toml");
+        assert_eq!(or_installed(&[], &settings), None, "not installed");
+        std::fs::write(&settings, "").expect("there is room");
+        assert_eq!(or_installed(&[], &settings), Some(&*settings));
+        assert_eq!(or_installed(&["disk.img".into()], &settings), None);
+    }
+
+    #[test]
+    fn the_unit_names_the_same_settings() {
+        let unit = include_str!("../../../packaging/slackline.service");
+        assert!(unit.contains(&format!("serve --config {SETTINGS}\n")));
+    }
 }

@@ -9,6 +9,9 @@ use crate::{Common, volume};
 use client::control::{Disk, Overview, Status, Stream, Verdict, Volume, Weight};
 use units::Rate;
 
+/// What stands below a table of disks: something is promised also where nothing is open.
+pub const PROMISED: &str = "  (promised: to contracts, and to the daemon's own log of changes)\n";
+
 /// Runs it.
 pub fn run(common: &Common) -> Result<(), Failure> {
     let overview = common.client()?.overview()?;
@@ -62,7 +65,7 @@ fn disks(disks: &[Disk]) -> String {
             trust.into(),
         ]);
     }
-    table.text("  ") + "  (promised: to contracts, and to the daemon's own log of changes)\n"
+    table.text("  ") + PROMISED
 }
 
 /// What each stream asked for and got.

@@ -149,6 +149,11 @@ fn a_pool_is_not_made_over_something_unless_that_is_said() {
     let over = [&create[..], &["--overwrite", "--profile", &profile]].concat();
     assert!(dir.run(&over).succeeded().text().starts_with("made pool new\n"));
     dir.run(&["pool", "create", "new", &dir.text("b")]).failed(1, &["does not exist", "--size"]);
+    let (emulated, named) = (dir.disk("b"), "/dev/slackline-there-is-none");
+    dir.run(&["pool", "create", "new", &emulated]).failed(1, &["does not exist", "--size"]);
+    dir.run(&["pool", "create", "new", named, "--size", "64MiB"])
+        .failed(1, &["no device", "lsblk"]);
+    assert!(!dir.path("b").exists() && !Path::new(named).exists(), "nothing is made");
     let bad = dir.run(&["pool", "create", "a/b", &dir.text("c"), "--size", "64MiB"]);
     bad.failed(1, &["a/b"]);
     assert!(!dir.path("c").exists(), "nothing is left behind");

@@ -34,6 +34,9 @@ fn a_file_that_is_no_text_is_named_so() {
     for command in [&["disk", "show", name][..], &["plan", name], &["simulate", name]] {
         dir.run(command).failed(1, &["film is not a text file", "next: give a file of text"]);
     }
+    dir.make_pool(&["a"]);
+    let shown = dir.run(&["disk", "show", &dir.text("profile.toml")]).succeeded();
+    assert!(shown.text().starts_with("stated by the tests\n"), "{}", shown.text());
 }
 
 #[test]
@@ -110,12 +113,15 @@ fn wrong_usage_ends_with_2_and_a_missing_daemon_with_1() {
         dir.run(&["record", "v", "--rate", "1MB/s", "--append", "--overwrite"]).code,
         Some(2)
     );
-    dir.run(&["serve"]).failed(2, &["no disk to serve", "slackline serve DEVICE"]);
+    // Not the settings of this machine, where it has some.
+    std::fs::write(dir.path("empty.toml"), "").unwrap();
+    let serve = ["serve", "--config", &dir.text("empty.toml")];
+    dir.run(&serve).failed(2, &["no disk to serve", "slackline serve DEVICE"]);
     dir.run(&["volume", "list"]).failed(1, &["no daemon answers at", "slackline serve"]);
     let config = dir.path("c.toml");
     std::fs::write(&config, "memori = \"1GiB\"\n").unwrap();
     let serve = ["serve", "--config", config.to_str().unwrap()];
-    dir.run(&serve).failed(2, &["c.toml", "line 1", "memori"]);
+    dir.run(&serve).failed(2, &["c.toml", "line 1", "memori", "docs/daemon.md lists its settings"]);
 }
 
 #[test]
@@ -130,7 +136,127 @@ fn wrong_usage_is_told_to_a_program_as_json() {
     let told: serde_json::Value = serde_json::from_str(&ran.err).unwrap();
     let missing = "the following required arguments were not provided: --rate <RATE>";
     assert_eq!(told["detail"], missing);
+    let ran = dir.run(&["--json", "volume"]);
+    let told: serde_json::Value = serde_json::from_str(&ran.err).unwrap();
+    assert_eq!((ran.code, &told["detail"]), (Some(2), &"a subcommand is missing".into()));
     dir.run(&["volume", "--json", "--help"]).succeeded();
+}
+
+/// What people type by a slip of the hand, or take for something else, is named as what it is.
+#[test]
+fn slips_of_the_hand_are_named() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let daemon = dir.serve(&disks);
+    // Empty names, as an unset variable of the shell makes them.
+    let copy = dir.text("copy");
+    for command in [
+        &["volume", "show", ""][..],
+        &["volume", "delete", ""],
+        &["volume", "resize", "", "1MiB"],
+        &["play", "", &copy, "--rate", "1MB/s"],
+        &["record", "", "--rate", "1MB/s", "--create", "1MiB"],
+        &["export", "", &copy],
+        &["nbd", ""],
+    ] {
+        dir.run(command).failed(1, &["the name is empty", "slackline volume list"]);
+    }
+    let chmod = ["volume", "chmod", "600", ""];
+    dir.run(&chmod).failed(1, &["there is no volume \"\"", "slackline volume list"]);
+    let create = ["volume", "create", "", "--size", "1MiB"];
+    dir.run(&create).failed(1, &["volume name: 1 to 255"]);
+    dir.run(&["pool", "create", "", &copy, "--size", "64MiB"]).failed(1, &["no name for a pool"]);
+    dir.run(&["disk", "show", ""]).failed(1, &["no disk model is called \"\""]);
+    assert!(!dir.path("copy").exists());
+    // Two sizes that look the same.
+    let free = dir.run(&["status", "--json"]).json()["status"]["disks"][0]["free_bytes"].as_u64();
+    let size = (free.unwrap() + (1 << 20)).to_string();
+    let create = ["volume", "create", "v", "--size", &size];
+    dir.run(&create).failed(1, &["was asked for", "free: 1 MiB less"]);
+    // A volume that is there does not become what --create says.
+    let record = |size: &str, more: &str| {
+        let record = ["record", "v", "--create", size, "--rate", "1MB/s"];
+        let more = if more.is_empty() { &[][..] } else { &[more][..] };
+        dir.run_with(&[&record[..], more].concat(), &[7; 1_000]).recorded().err
+    };
+    assert!(!record("2MiB", "").contains("note"));
+    let noted = record("1TB", "--append");
+    assert!(
+        noted.contains("volume v exists with 2 MiB: --create 931 GiB changes nothing"),
+        "{noted}"
+    );
+    assert!(!record("2MiB", "--append").contains("note"));
+    // Bytes are not for terminals: one is made for the command, with all three of its ends.
+    let on_a_terminal = |line: &str| {
+        let mut script = std::process::Command::new("script");
+        let line = format!("{} {line}", env!("CARGO_BIN_EXE_slackline"));
+        script.args(["-qec", &line, "/dev/null"]).env("SLACKLINE_SOCKET", dir.path("s.sock"));
+        let ran = script.stdin(std::process::Stdio::null()).output().expect("script is there");
+        (ran.status.code(), String::from_utf8_lossy(&ran.stdout).into_owned())
+    };
+    for line in ["play v --rate 1MB/s", "export v -"] {
+        let (code, said) = on_a_terminal(line);
+        assert!(code == Some(2) && said.contains("would go to the terminal"), "{code:?} {said}");
+    }
+    assert_eq!(on_a_terminal(&format!("play v {copy} --rate 1MB/s")).0, Some(0));
+    assert!(std::fs::read(dir.path("copy")).unwrap() == [7; 3_000]);
+    daemon.kill();
+    // As systemd starts the daemon, it does not see /home.
+    let mut hidden = dir.command(&["serve", "/home/nobody-has-this/pool.img"]);
+    hidden.env("INVOCATION_ID", "1").env("STATE_DIRECTORY", dir.path("state"));
+    let ran = support::Ran::from(hidden.output().unwrap());
+    ran.failed(1, &["/home/nobody-has-this/pool.img: cannot open", "ProtectHome=no"]);
+}
+
+/// A flag goes before the file, the file before the environment.
+#[test]
+fn a_socket_is_the_flags_else_the_files_else_the_environments() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let (config, in_file) = (dir.text("config.toml"), dir.text("file.sock"));
+    std::fs::write(&config, format!("socket = '{in_file}'\n")).unwrap();
+    let in_flag = dir.text("flag.sock");
+    let by_config = ["--config", &config];
+    let by_flag = ["--config", &config, "--socket", &in_flag];
+    // The environment says s.sock, always.
+    for (flags, served) in [(&by_config[..], "file.sock"), (&by_flag, "flag.sock")] {
+        let daemon = dir.try_serve(&disks, flags).unwrap_or_else(|ran| panic!("{}", ran.err));
+        for name in ["flag.sock", "file.sock", "s.sock"] {
+            let there = dir.run(&["volume", "list", "--socket", &dir.text(name)]).code == Some(0);
+            assert_eq!(there, name == served, "{name} by {flags:?}");
+        }
+        daemon.kill();
+    }
+    let _daemon = dir.serve(&disks);
+    dir.run(&["volume", "list"]).succeeded();
+}
+
+/// Who is not let in hears which group is; only root can try that.
+#[test]
+fn who_may_not_use_the_socket_is_told_which_group_may() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let dir = Scratch::new();
+    let root = rustix::process::geteuid().is_root();
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    if !root || !groups.contains("daemon:x:1:") {
+        eprintln!("skipped: needs root, and the group daemon");
+        return;
+    }
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    chown(dir.path("s.sock"), None, Some(1)).unwrap();
+    std::fs::set_permissions(dir.path("."), PermissionsExt::from_mode(0o755)).unwrap();
+    // Where he can run it, wherever it was built.
+    std::fs::copy(env!("CARGO_BIN_EXE_slackline"), dir.path("program")).unwrap();
+    let list = |group: &str| {
+        let mut list = std::process::Command::new("setpriv");
+        list.args(["--reuid=65534", &format!("--regid={group}"), "--clear-groups"]);
+        list.arg(dir.path("program")).args(["volume", "list"]);
+        support::Ran::from(list.env("SLACKLINE_SOCKET", dir.path("s.sock")).output().unwrap())
+    };
+    let told =
+        ["this user may not use the daemon at", "for the group daemon", "usermod -aG daemon"];
+    list("65534").failed(1, &told);
+    list("1").succeeded();
 }
 
 #[test]

@@ -89,6 +89,25 @@ fn as_best_effort_the_same_bytes_come_and_nothing_is_promised() {
     let ran = dir.run(&[&LOAD[..], &["--best-effort", "--remove"]].concat()).succeeded();
     let run = &ran.json()["runs"][0];
     assert_eq!(run["kind"], "best_effort");
+    // Each part of it is told to its end, and no rate that no disk has.
+    let told = ran.err.lines().filter_map(|line| line.trim().split_once(": "));
+    let mut ends = std::collections::BTreeMap::new();
+    for (what, rest) in told {
+        let mut figures = rest.split([' ', ',']);
+        if let (Some(done), Some("of"), Some(all)) =
+            (figures.next(), figures.next(), figures.next())
+        {
+            // At the end of a run it waits for what greedy programs have begun.
+            let step = what.split(' ').next().unwrap().replace("waiting", "running");
+            ends.insert(step, (done, all));
+        }
+        if let Some((_, rate)) = rest.split_once("greedy programs ") {
+            let rate: f64 = rate.trim_end_matches(" MB/s").parse().unwrap();
+            assert!(rate < 1e6, "{rest}");
+        }
+    }
+    assert!(ends.contains_key("running") && ends.len() > 1, "{}", ran.err);
+    assert!(ends.values().all(|(done, all)| done == all), "{}", ran.err);
     for stream in run["streams"].as_array().unwrap() {
         assert_eq!(stream["contract"], Value::Null);
         assert_eq!(stream["checked"]["right_bytes"], 1_000_000, "{stream}");

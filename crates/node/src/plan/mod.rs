@@ -21,6 +21,7 @@ use crate::admission::rates::longer_blocks;
 use crate::api::{Config, Contract, DiskIndex, Error, Mode, Placement, Refusal, Service};
 use crate::limits;
 use crate::memory::arena::Arena;
+use crate::volumes::rings;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -75,6 +76,8 @@ pub struct KindPlan {
     pub stops: Option<Error>,
     /// Memory of each one's window.
     pub window: Bytes,
+    /// The smallest ring that each one may record to; zero where it is not said to write.
+    pub ring: Bytes,
 }
 
 /// The first that does not fit.
@@ -376,6 +379,17 @@ impl Planner {
         }))
     }
 
+    /// The smallest ring that one of a kind may record to, by what an opening is held to.
+    fn ring(&self, wanted: &Wanted, window: Bytes) -> Bytes {
+        match &wanted.what {
+            Whose::Stream { mode: Some(mode), contract } if mode.writes() => {
+                let least = rings::least(contract, window, self.config.commit_interval);
+                least.round_up(store::RING_GRAIN)
+            }
+            _ => Bytes::ZERO,
+        }
+    }
+
     /// The direction that costs more; a plan has to hold for both.
     fn dearer(&self, contract: &Contract, shares: &[Share]) -> Mode {
         let dearer = shares.iter().any(|share| {
@@ -406,6 +420,7 @@ struct TrialDisk {
 struct Entry {
     admitted: u64,
     window: Bytes,
+    ring: Bytes,
     has_contract: bool,
     more: Option<u64>,
     stops: Option<Error>,
@@ -439,7 +454,8 @@ impl Trial {
         let demand = self.planner.demand(wanted)?;
         let has_contract = !matches!(wanted.what, Whose::Service(Service::BestEffort(_)));
         let window = demand.as_ref().map_or(Bytes::ZERO, |demand| demand.window);
-        let mut entry = Entry { admitted: 0, window, has_contract, more: None, stops: None };
+        let ring = self.planner.ring(wanted, window);
+        let mut entry = Entry { admitted: 0, window, ring, has_contract, more: None, stops: None };
         while self.stops.is_none() && entry.admitted < wanted.count {
             match self.one(&demand, wanted) {
                 Ok(demand) => {
@@ -558,6 +574,7 @@ impl Trial {
             more: entry.more,
             stops: entry.stops,
             window: entry.window,
+            ring: entry.ring,
         };
         Plan {
             kinds: self.kinds.into_iter().map(kind).collect(),

@@ -1,7 +1,7 @@
 //! What a ring is asked for, and what it is not: how far ahead of its writer it gives extents up, how
 //! short it may be for a contract, and that it is recorded to by one stream, at its end.
 
-use crate::api::*;
+use crate::api::{Contract, Error};
 use crate::limits;
 use store::{RING_GRAIN, Volume};
 use units::{Bytes, Duration};
@@ -17,6 +17,12 @@ pub(crate) fn ahead(contract: &Contract, window: Bytes, interval: Duration) -> B
     all.min(Bytes::new(u64::MAX / 8))
 }
 
+/// The smallest ring for a writer under this contract, with a window of this length: it gives up no
+/// more than half of it ahead of the writer.
+pub(crate) fn least(contract: &Contract, window: Bytes, interval: Duration) -> Bytes {
+    (ahead(contract, window, interval) + RING_GRAIN).saturating_mul(2)
+}
+
 /// Refuses a contract for the writer of a ring that would have to give up more than half of it.
 pub(crate) fn check(
     volume: &Volume,
@@ -24,8 +30,7 @@ pub(crate) fn check(
     window: Bytes,
     interval: Duration,
 ) -> Result<(), Error> {
-    let least = (ahead(contract, window, interval) + RING_GRAIN).saturating_mul(2);
-    let size = volume.size();
+    let (size, least) = (volume.size(), least(contract, window, interval));
     if volume.is_ring() && size < least {
         return Err(Error::RingTooSmall { size, least: least.round_up(RING_GRAIN) });
     }

@@ -10,6 +10,7 @@ use client::{Client, Code};
 use report::Table;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use store::RING_GRAIN;
 use units::{Bytes, Rate};
 
 /// What was found.
@@ -40,10 +41,22 @@ struct Checked {
     seconds_left: Option<u64>,
     /// Of a ring: how old its oldest byte becomes.
     seconds_kept: Option<u64>,
+    /// Of a ring: the smallest that the daemon takes for the contract.
+    ring_least_bytes: Option<u64>,
     /// A stream writes it now, and is in the plan already.
     open: bool,
     /// The program of its command was found.
     program: bool,
+}
+
+impl Checked {
+    /// A ring to which the daemon would take no such stream.
+    fn is_too_small(&self) -> bool {
+        // One that is to be made is rounded up.
+        let grain = if self.recorded_bytes.is_none() { RING_GRAIN } else { Bytes::new(1) };
+        let size = Bytes::new(self.size_bytes).round_up(grain);
+        self.ring_least_bytes.is_some_and(|least| size < Bytes::new(least))
+    }
 }
 
 /// Asks the daemon, and starts nothing.
@@ -103,16 +116,22 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
             block_bytes: contract.block_bytes.get(),
             seconds_left: (!is_ring).then_some(lasts),
             seconds_kept: is_ring.then_some(lasts),
+            ring_least_bytes: None,
             open,
             program: is_there(spec),
         });
     }
     choose_blocks(client, &mut streams, &mut cameras, &unknown)?;
     let plan = client.plan(&PlanRequest { streams, alternatives: false })?;
+    let is_ring = |camera: &Checked| camera.seconds_kept.is_some();
+    for camera in cameras.iter_mut().filter(|camera| is_ring(camera)) {
+        let planned = plan.streams.iter().find(|stream| stream.name == camera.name);
+        camera.ring_least_bytes = planned.map(|stream| stream.ring_least_bytes.get());
+    }
     let free =
         status.disks.iter().fold(Bytes::ZERO, |sum, disk| sum.saturating_add(disk.free_bytes));
     let found = Found {
-        fits: plan.fits && needed <= free,
+        fits: plan.fits && needed <= free && cameras.iter().all(|camera| !camera.is_too_small()),
         cameras,
         needed_bytes: needed.get(),
         free_bytes: free.get(),
@@ -173,6 +192,23 @@ fn verdict(found: Found) -> Result<(), Failure> {
             format!("the volumes that have to be made take {needed}, and the pool has {free}");
         let failure = Failure::new(what, "make `size` smaller, or remove what nobody needs");
         return Err(Failure { exit_code: REFUSED, ..failure });
+    }
+    if let Some(camera) = found.cameras.iter().find(|camera| camera.is_too_small()) {
+        let (size, least) = (camera.size_bytes, camera.ring_least_bytes.unwrap_or_default());
+        let (size, least) = (Bytes::new(size), Bytes::new(least));
+        let what = format!(
+            "camera {}: for its contract a ring of {size} is too small: more than half of it would be \
+             given up ahead of the camera",
+            camera.name
+        );
+        let next = match camera.recorded_bytes {
+            None => format!("make its `size` {least} at least, or its `rate` or `block` smaller"),
+            Some(_) => format!(
+                "record to a new ring of {least} at least (another `volume`), or make its `rate` or \
+                 `block` smaller"
+            ),
+        };
+        return Err(Failure { exit_code: REFUSED, ..Failure::new(what, next) });
     }
     match found.cameras.iter().find(|camera| !camera.program) {
         None => Ok(()),

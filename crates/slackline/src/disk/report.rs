@@ -7,8 +7,8 @@ use units::{Bytes, Duration, SECTOR};
 /// The page.
 pub fn page(target: &str, findings: &Findings) -> String {
     let mut page = Page::new(target);
+    page.list(findings.verdict.iter().chain(&findings.notes).map(|line| (&**line, None)));
     page.table(&super::facts::table(findings));
-    page.list(findings.notes.iter().chain(&findings.verdict).map(|line| (&**line, None)));
     page.charts(&charts(findings));
     page.heading("profile", "Profile");
     page.verbatim(&findings.to_toml().unwrap_or_else(|error| error.to_string()));

@@ -1,6 +1,7 @@
 //! A plan in words and tables.
 
 use crate::output::{Table, counted, percent};
+use crate::status::PROMISED;
 use client::control::{
     Alternative, Plan, PlannedDisk, PlannedMode, PlannedStream, Variation, Zone,
 };
@@ -65,7 +66,7 @@ fn disks(disks: &[PlannedDisk]) -> String {
             disk.best_effort_estimate_bytes_per_second.to_string(),
         ]);
     }
-    format!("with all that fit:\n{}", table.text("  "))
+    format!("with all that fit:\n{}{PROMISED}", table.text("  "))
 }
 
 fn alternatives(plan: &Plan) -> String {

@@ -11,7 +11,6 @@ use engine::{IoClass, io_class};
 use result::{Kind, Measured};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::time::Instant;
 use units::{Bytes, Duration, Rate};
 
 /// Measure what programs that keep a rate see of the storage
@@ -166,6 +165,9 @@ struct Results {
 /// What a contract moves at a time, unless told otherwise.
 const CONTRACT_BLOCK: Bytes = Bytes::kib(256);
 
+/// A rate over less than this says nothing.
+const A_MOMENT: Duration = Duration::from_millis(100);
+
 impl From<::rwrt::Error> for Failure {
     fn from(error: ::rwrt::Error) -> Self {
         match error {
@@ -283,13 +285,14 @@ fn play(load: &Load, ways: &Ways, told: &Line) -> Result<Outcome, Failure> {
 struct Line {
     line: Mutex<Progress>,
     warned: Mutex<Vec<String>>,
-    began: Mutex<Option<(String, Instant)>>,
+    /// What the line is of.
+    of: Mutex<String>,
 }
 
 impl Line {
     fn new() -> Self {
         let line = Mutex::new(Progress::new());
-        Self { line, warned: Mutex::default(), began: Mutex::default() }
+        Self { line, warned: Mutex::default(), of: Mutex::default() }
     }
 
     fn step(&self, text: &str) {
@@ -306,29 +309,66 @@ impl Line {
     }
 
     fn progress(&self, progress: &::rwrt::Progress) {
-        let megabytes = |bytes: Bytes| bytes.get() as f64 / 1e6;
-        let mut text = match progress.total.is_zero() {
-            true => progress.what.clone(),
-            false => format!(
-                "{}: {:.1} of {:.1} MB",
-                progress.what,
-                megabytes(progress.done),
-                megabytes(progress.total)
-            ),
-        };
-        let mut began = self.began.lock().expect("nobody panics while it tells");
-        if began.as_ref().is_none_or(|(what, _)| *what != progress.what) {
-            *began = Some((progress.what.clone(), Instant::now()));
+        let mut line = self.line.lock().expect("nobody panics while it tells");
+        let mut of = self.of.lock().expect("nobody panics while it tells");
+        // "filling a" and "filling b" are one step with one sum.
+        let step = progress.what.split(' ').next().unwrap_or_default();
+        if *of != step {
+            line.ended();
+            *of = step.into();
         }
-        let since = began.as_ref().map_or(0.0, |(_, began)| began.elapsed().as_secs_f64());
-        if !progress.greedy.is_zero() && since > 0.0 && progress.what == "running" {
-            let rate = megabytes(progress.greedy) / since;
-            text.push_str(&format!(", greedy programs {rate:.1} MB/s"));
-        }
-        self.line.lock().expect("nobody panics while it tells").update(&text);
+        line.update(&words(progress));
     }
 
     fn clear(&self) {
-        self.line.lock().expect("nobody panics while it tells").clear();
+        let mut line = self.line.lock().expect("nobody panics while it tells");
+        line.ended();
+        line.clear();
+    }
+}
+
+/// How far it is.
+fn words(progress: &::rwrt::Progress) -> String {
+    let megabytes = |bytes: Bytes| bytes.get() as f64 / 1e6;
+    let (done, total) = (progress.done, progress.total);
+    let mut text = match total.get() {
+        0 => progress.what.clone(),
+        1..1_000_000 => {
+            let kilobytes = |bytes: Bytes| bytes.get() as f64 / 1e3;
+            let (done, total) = (kilobytes(done), kilobytes(total));
+            format!("{}: {done:.1} of {total:.1} kB", progress.what)
+        }
+        _ => {
+            let (done, total) = (megabytes(done), megabytes(total));
+            format!("{}: {done:.1} of {total:.1} MB", progress.what)
+        }
+    };
+    // Of less than a moment no rate can be told.
+    if !progress.greedy.is_zero() && progress.elapsed >= A_MOMENT {
+        let rate = Rate::of(progress.greedy, progress.elapsed).get() as f64 / 1e6;
+        text.push_str(&format!(", greedy programs {rate:.1} MB/s"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The programs of a load may have moved much before the first word of it.
+    #[test]
+    fn the_rate_of_greedy_programs_is_that_since_they_began() {
+        let progress = |elapsed| ::rwrt::Progress {
+            what: "running".into(),
+            done: Bytes::new(200_000),
+            total: Bytes::new(2_000_000),
+            greedy: Bytes::new(130_000_000),
+            elapsed,
+        };
+        assert_eq!(words(&progress(Duration::from_nanos(100))), "running: 0.2 of 2.0 MB");
+        let after = words(&progress(Duration::from_millis(500)));
+        assert_eq!(after, "running: 0.2 of 2.0 MB, greedy programs 260.0 MB/s");
+        let small = ::rwrt::Progress { total: Bytes::new(400_000), ..progress(Duration::ZERO) };
+        assert_eq!(words(&small), "running: 200.0 of 400.0 kB");
     }
 }

@@ -153,6 +153,13 @@ fn plots(measured: &[Measured]) -> Vec<Chart> {
     parts.iter().map(|part| plot(part)).collect()
 }
 
+fn counted_are(things: usize) -> String {
+    match things {
+        1 => "One thing is".into(),
+        things => format!("{things} things are"),
+    }
+}
+
 /// Writes the plot and the page, where they were asked for.
 pub fn write(results: &Results, measured: &[Measured]) -> Result<(), Failure> {
     let plots = plots(measured);
@@ -165,8 +172,13 @@ pub fn write(results: &Results, measured: &[Measured]) -> Result<(), Failure> {
     }
     if let Some(path) = &results.report {
         let mut page = Page::new("rwrt: what programs see of the storage");
+        let problems = problems(measured);
+        page.text(&match problems.len() {
+            0 => "Every contract was kept, and every byte that was checked is right.".into(),
+            count => format!("{} not as promised.", counted_are(count)),
+        });
         let mut found = findings(measured);
-        found.extend(problems(measured).into_iter().map(|problem| format!("BROKEN: {problem}")));
+        found.extend(problems.into_iter().map(|problem| format!("BROKEN: {problem}")));
         page.heading("result", "Result").list(found.iter().map(|line| (line.as_str(), None)));
         page.charts(&plots);
         page.heading("table", "What each program saw").table(&table(measured)).text(rwrt::COLUMNS);

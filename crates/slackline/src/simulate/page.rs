@@ -9,10 +9,10 @@ use units::{Bytes, Duration};
 /// The page.
 pub fn html(results: &Results, path: &Path, text: &str) -> String {
     let mut page = Page::new(&results.scenario);
+    page.text(&words::verdict(results));
     if let Some(about) = &results.about {
         page.text(about);
     }
-    page.text(&words::verdict(results));
     page.quiet(&format!("Played in simulated time: {}.", words::played(results)));
     who(&mut page, results);
     waits(&mut page, results);

@@ -67,7 +67,16 @@ fn over_time(
         let points = times(results, class.timeline.len()).zip(of(class));
         chart = chart.with(Series::new(&*class.name, Style::Steps, points));
     }
-    chart
+    faults(chart, results)
+}
+
+/// What was planned to go wrong, where it did: on the first run's time line.
+fn faults(chart: Chart, results: &Results) -> Chart {
+    let spans = results.faults.iter().map(|fault| {
+        let at = fault.at_ns as f64 / 1e9;
+        (at, at + fault.lasts_ns as f64 / 1e9)
+    });
+    chart.shaded("what was planned to go wrong", spans)
 }
 
 /// Who got how much, over time.
@@ -101,5 +110,5 @@ pub fn busy(results: &Results) -> Chart {
         let points = times(results, disk.timeline.len()).zip(shares);
         chart = chart.with(Series::new(format!("disk {number}"), Style::Steps, points));
     }
-    chart
+    faults(chart, results)
 }

@@ -99,6 +99,17 @@ fn a_disk_that_breaks_its_promise() {
     assert_eq!(class(&results, "other").missed, 0, "the other disk keeps its promise");
     assert_eq!(results.power_cuts.iter().map(|cut| cut.lost_bytes).sum::<u64>(), 0);
     assert!(results.power_cuts[0].durable_bytes > 100_000_000);
+    // Each time line shows them, and the page begins with the verdict.
+    let html = super::page::html(&results, Path::new("broken-disk.toml"), "");
+    assert_eq!(html.matches(">what was planned to go wrong</text>").count(), 4, "{html}");
+    let verdict = html.find(&*super::words::verdict(&results).replace('&', "&amp;")).unwrap();
+    assert!(verdict < html.find("<h2").unwrap() && html[..verdict].matches("<p").count() == 1);
+    // Tables scroll by themselves where a screen is narrow, not the page.
+    assert_eq!(
+        html.matches("<table>").count(),
+        html.matches("<div class=\"wide\"><table>").count()
+    );
+    assert!(html.contains(".wide{overflow-x:auto}"));
 }
 
 /// The page and the picture of every scenario are whole, and need nothing from

@@ -304,6 +304,28 @@ fn before_anything_is_started_a_file_is_read_and_the_daemon_is_asked() {
 
     let file = write(&dir, &(camera("gate", "1MB/s") + &camera("huge", "900MB/s")));
     dir.run(&["cameras", &file, "--check"]).failed(3, &["camera huge: refused", "`rate` smaller"]);
+    // A ring that the daemon would take no such stream to: the size that it names is taken.
+    let ring = |rate: &str, size: u64| {
+        let ring = format!("size = '{size}'\nring = true\nblock = '1MiB'\n");
+        let file = write(&dir, &(camera("gate", rate) + &ring));
+        dir.run(&["cameras", &file, "--check", "--json"])
+    };
+    assert_eq!(ring("1MB/s", 64 << 20).succeeded().json()["fits"], true);
+    let small = ring("12MB/s", 32 << 20);
+    assert!(small.code == Some(3) && small.json()["fits"] == false, "{}", small.err);
+    assert!(small.err.contains("a ring of 32 MiB is too small"), "{}", small.err);
+    let least = small.json()["cameras"][0]["ring_least_bytes"].as_u64().unwrap();
+    assert!(least > 32 << 20, "{least}");
+    ring("12MB/s", least).succeeded();
+    for (size, code) in [(least - (16 << 20), 1), (least, 0)] {
+        let (name, size) = (format!("r{size}"), size.to_string());
+        let record =
+            ["record", &name, "--create", &size, "--ring", "--rate", "12MB/s", "--block", "1MiB"];
+        let ran = dir.run_with(&record, b"x");
+        assert!(ran.code == Some(code), "{size}: {}", ran.err);
+        assert!(code == 0 || ran.err.contains("too small"), "{}", ran.err);
+        dir.run(&["volume", "delete", &name, "--yes"]);
+    }
     let file = write(&dir, &(camera("gate", "1MB/s") + "size = '1GiB'\n"));
     dir.run(&["cameras", &file, "--check"]).failed(3, &["take 1 GiB", "`size` smaller"]);
 }

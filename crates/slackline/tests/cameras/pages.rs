@@ -66,10 +66,10 @@ fn what_the_pages_of_examples_say_to_run_runs() {
 #[test]
 fn the_cameras_of_the_example_all_fit() {
     let dir = Scratch::new();
-    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let _daemon = dir.serve(&dir.make_pool(&["a", "b"]));
     let text = std::fs::read_to_string(root().join("examples/recorder.toml")).unwrap();
     let file = dir.text("recorder.toml");
-    std::fs::write(&file, text.replace("keep =", "size = '8MiB'\nkeep =")).unwrap();
+    std::fs::write(&file, text.replace("keep =", "size = '48MiB'\nkeep =")).unwrap();
     let checked = dir.run(&["cameras", &file, "--check"]);
     assert!(checked.text().contains("10 cameras: all fit"), "{}{}", checked.text(), checked.err);
 }

@@ -55,6 +55,17 @@ fn pkg_config_tells_the_version_of_the_workspace() {
     assert_eq!(version.trim(), env!("CARGO_PKG_VERSION"));
 }
 
+/// Whoever copies it has a crate of that name at that place, and the name that programs use.
+#[test]
+fn the_line_for_cargo_names_the_crate_that_is_there() {
+    let page = std::fs::read_to_string(root().join("docs/clients.md")).unwrap();
+    let line = page.lines().find(|line| line.starts_with("slackline-client = ")).expect("a line");
+    let path = line.split('"').nth(1).unwrap().replace("SLACKLINE", &root().display().to_string());
+    let manifest = std::fs::read_to_string(format!("{path}/Cargo.toml")).unwrap();
+    assert!(manifest.contains("[package]\nname = \"slackline-client\"\n"), "{manifest}");
+    assert!(manifest.contains("[lib]\nname = \"client\"\n") && line.contains("use client::File"));
+}
+
 #[test]
 fn a_volume_is_a_file_of_the_c_library() {
     let dir = Scratch::new();

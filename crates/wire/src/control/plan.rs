@@ -137,6 +137,11 @@ pub struct PlannedStream {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub window_bytes: Bytes,
+    /// The smallest ring that each one may record to; zero where the list does not say that it
+    /// writes.
+    #[serde(with = "quantity", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub ring_least_bytes: Bytes,
 }
 
 /// The first that would not be admitted.
