@@ -21,7 +21,7 @@ fn a_request_reads_as_a_person_writes_it_and_defaults_what_may_be_left_out() {
         burst_bytes: Bytes::kib(256),
     };
     assert_eq!(open.contract, contract);
-    assert_eq!((open.mode, open.start_bytes), (Mode::Write, Bytes::ZERO));
+    assert_eq!((open.mode, open.start_bytes), (Mode::Write, None));
 }
 
 #[test]
