@@ -1,5 +1,6 @@
 //! What does not fit is refused, with the figures and what would fit.
 
+use crate::support;
 use crate::support::{Scratch, begins, noise};
 
 #[test]
