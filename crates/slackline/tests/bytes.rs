@@ -354,3 +354,27 @@ fn a_volume_grows_ahead_of_its_recording_and_gives_back_what_is_left() {
     let kept = held("w");
     assert!(kept.len() > 100 << 20 && all.starts_with(&kept), "{}", kept.len());
 }
+
+/// Names change while a volume is recorded to: what grows is the volume, and not whatever has its
+/// name by then.
+#[test]
+fn a_volume_grows_whatever_it_is_called_by_then() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let client = client::Client::at(dir.path("s.sock"));
+    let size = client::units::Bytes::mib(8);
+    let new = client::control::VolumeCreate::new("v", size);
+    client.volume_create(&new).unwrap();
+    let rate = client::units::Rate::per_second(1_000_000);
+    let contract = client::Contract::at(rate).block(client::units::Bytes::kib(64)).terms();
+    let limit = client::units::Bytes::mib(100);
+    let mut writer = client.growing_writer("v", contract, Default::default(), limit).unwrap();
+    let now = client::Durable::Now;
+    client.volume_rename("v", "w", client::Replace::Nothing, now).unwrap();
+    client.volume_create(&new).unwrap();
+    let bytes = noise(12, 20_000_000).bytes();
+    std::io::Write::write_all(&mut writer, &bytes).unwrap();
+    writer.close().unwrap();
+    assert_eq!(client.volume("v").unwrap().size_bytes, size);
+    assert_eq!(client.volume("w").unwrap().length_bytes.get(), 20_000_000);
+}

@@ -297,6 +297,11 @@ fn before_anything_is_started_a_file_is_read_and_the_daemon_is_asked() {
         )
     };
     let file = write(&dir, &(camera("gate", "1MB/s") + &camera("yard", "1MB/s")));
+    // What lies where the status socket shall be is no socket that somebody left behind.
+    std::fs::write(dir.path("c.sock"), "kept").unwrap();
+    dir.run(&["cameras", &file]).failed(1, &["something else than a socket", "status = "]);
+    assert_eq!(std::fs::read(dir.path("c.sock")).unwrap(), b"kept");
+    std::fs::remove_file(dir.path("c.sock")).unwrap();
     let checked = dir.run(&["cameras", &file, "--check"]).succeeded();
     assert!(checked.text().contains("2 cameras: all fit"), "{}", checked.text());
     assert_eq!(dir.run(&["volume", "list", "--json"]).json()["volumes"], serde_json::json!([]));
