@@ -42,8 +42,8 @@ impl Growing {
         let block = stream.contract.block_bytes;
         let window = stream.window_bytes.max(stream.contract.burst_bytes);
         Self {
-            // By its number: another one may come to have its name.
-            volume: format!("/{}", volume.number),
+            // Another one may come to have its name.
+            volume: volume.by_number(),
             size: volume.size_bytes,
             limit,
             ahead: in_seconds(rate, AHEAD_SECONDS).saturating_add(window).saturating_add(block),

@@ -192,7 +192,8 @@ impl Writer {
 
     /// Makes the volume larger ahead of this writer, up to `limit`, as it comes near the end: by what
     /// a minute of its contract brings, while there is room for 20 s still. A call of the daemon
-    /// then is part of [`Writer::room`], [`Writer::try_room`], [`Writer::seek`] or a write. Where the
+    /// then is part of [`Writer::room`], [`Writer::try_room`], [`Writer::seek`] or a write, also of one
+    /// that is awaited. Where the
     /// daemon refuses, recording goes on to the end, and the refusal is told there. What is not
     /// needed stays with the volume: [`Client::volume_resize`] takes it back. A ring never needs it.
     ///

@@ -191,8 +191,8 @@ const _: () = {
 };
 /// Rings that give up what is old are looked through so often.
 pub const OLD_LOOK: Duration = Duration::from_secs(10);
-/// So many of them give up something at a look; the others at one that follows with the next
-/// commit: a record has room for what writers add, and for this.
+/// So many of them give up something at a look, and the others at the next: a record of the log is to
+/// have room for these changes beside those of writers.
 pub const OLD_RINGS: u32 = 32;
 /// Long flushes widen a profile by themselves only as far as commits stay within so many of
 /// the intervals of the start: a longer interval stays for good.

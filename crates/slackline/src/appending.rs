@@ -21,7 +21,8 @@ pub fn writer_at(
         None => client.writer(volume, contract, block_start)?,
     };
     if block_start < start {
-        // Nobody else writes to it any more; what came before this opened it would be written over.
+        // From here on nobody else writes to it. What another program appended since `start` was looked
+        // up would be written over.
         let recorded = client.volume(volume)?.length_bytes;
         if recorded > start {
             let what = format!("volume {volume} has {recorded} recorded, and had {start} just now");

@@ -84,7 +84,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let (input, total) = open_input(args)?;
     let (mut writer, start) = open(args, &client)?;
     // Another volume may come to have its name.
-    let number = client.volume(&args.volume)?.number;
+    let to_trim = args.trim.then(|| client.volume(&args.volume)).transpose()?;
     let acknowledging = acknowledge(args, writer.durability(), start)?;
     let (began, progress) = (Instant::now(), Progress::new(total));
     let interrupted = interruption();
@@ -98,7 +98,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         thread.join().expect("no panic while acknowledging")?;
     }
     // Also what came before a failure is kept, and the rest given back.
-    let trimmed = if args.trim { trim(&client, number) } else { Ok(()) };
+    let trimmed = to_trim.map_or(Ok(()), |volume| trim(&client, &volume.by_number()));
     // The first failure is the one to tell; a closed stream tells it once more.
     let summary = summary.map_err(|error| copied.as_ref().err().cloned().unwrap_or(error))?;
     trimmed?;
@@ -125,11 +125,11 @@ fn open_at(args: &Args, client: &Client, start: Bytes) -> Result<Writer, Failure
 }
 
 /// Gives back the space in which nothing is recorded.
-fn trim(client: &Client, number: u64) -> Result<(), Failure> {
-    let by_number = format!("/{number}");
-    let volume = client.volume(&by_number)?;
-    client.volume_resize(&by_number, volume.length_bytes).map(drop).map_err(|error| {
-        let what = format!("what was recorded is kept, and the space behind it is, too: {error}");
+fn trim(client: &Client, by_number: &str) -> Result<(), Failure> {
+    let volume = client.volume(by_number)?;
+    client.volume_resize(by_number, volume.length_bytes).map(drop).map_err(|error| {
+        let what =
+            format!("what was recorded is kept, but its volume was not made smaller: {error}");
         let name = report::quoted(&volume.name);
         Failure::new(
             what,

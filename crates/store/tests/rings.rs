@@ -98,6 +98,29 @@ fn what_has_no_time_is_not_given_up_for_its_age() {
     assert_eq!(store.give_up_old(id), Some(Bytes::ZERO..Bytes::mib(32)));
 }
 
+/// Whoever wants something of the pool does not wait until all of a large ring is given up.
+#[test]
+fn a_large_ring_gives_up_what_is_old_part_by_part() {
+    let gib = |n: u64| Bytes::mib(n << 10);
+    let mut disks = new_pool(1, &[gib(40)]);
+    let mut store = open(&mut disks).unwrap().store;
+    let id = ring(&mut store, gib(33), &Placement::default());
+    store.keep_for(id, Some(Duration::from_secs(KEEP as u64))).unwrap();
+    let mut clock = 1_790_000_000 * SECOND;
+    for part in 0..33 {
+        clock += SECOND;
+        store.set_clock(clock);
+        store.note_arrived(id, gib(part), gib(part + 1));
+        note(&mut store, id, part << 10..(part + 1) << 10);
+        assert!(commit(&mut store, &mut disks));
+    }
+    store.set_clock(clock + 2 * KEEP * SECOND);
+    for (from, to) in [(0, 16), (16, 32), (32, 33)] {
+        assert_eq!(store.give_up_old(id), Some(gib(from)..gib(to)));
+    }
+    assert_eq!(store.give_up_old(id), None);
+}
+
 #[test]
 fn a_ring_is_of_whole_turns_over_its_disks_and_keeps_its_size() {
     let mut disks = new_pool(1, &[Bytes::mib(300); 3]);

@@ -289,6 +289,13 @@ pub struct Volume {
     pub promised: bool,
 }
 
+impl Volume {
+    /// What asks for this very volume wherever a name does, whatever it is called by then.
+    pub fn by_number(&self) -> String {
+        format!("/{}", self.number)
+    }
+}
+
 /// What is said of contracts by a daemon that says nothing else.
 fn promised() -> bool {
     true

@@ -57,7 +57,7 @@ impl Node {
                 gave_up += 1;
             }
         }
-        // There may be more of it, for which a record of its own has room.
+        // There may be more to give up: the next commit takes that.
         let soon = self.core.config.commit_interval.min(limits::OLD_LOOK);
         let next = if gave_up > 0 { soon } else { limits::OLD_LOOK };
         self.old_look = (!rings.is_empty()).then(|| now + next);
