@@ -37,6 +37,36 @@ fn delivery(daemon: &Real) -> HostTime {
     daemon.client.status().unwrap().delivery
 }
 
+/// Waits until so many answers are measured: a program has its answer before the daemon has
+/// measured it. More than these are an error at once, and fewer after a minute.
+fn await_sample(daemon: &Real, sample: u64) {
+    assert_eq!(at_least(sample, || delivery(daemon).sample), sample);
+}
+
+/// Waits until more answers than these are measured; how many are.
+fn await_more(daemon: &Real, sample: u64) -> u64 {
+    let more = at_least(sample + 1, || delivery(daemon).sample);
+    assert!(more > sample, "{more} answers are measured");
+    more
+}
+
+/// Waits until so many requests are in the volume's account, and no more.
+fn await_requests(daemon: &Real, count: u64) {
+    assert_eq!(at_least(count, || requests(daemon)), count);
+}
+
+/// What is counted when it is so many, or after a minute.
+fn at_least(wanted: u64, counted: impl Fn() -> u64) -> u64 {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let count = counted();
+        if count >= wanted || std::time::Instant::now() >= until {
+            return count;
+        }
+        std::thread::yield_now();
+    }
+}
+
 /// Threads of this process that serve what is under contract: the class and the priority that
 /// the system schedules each by.
 fn threads() -> Vec<(u32, u32)> {
@@ -72,15 +102,13 @@ fn answers_under_contract_are_measured_and_others_are_not() {
     let mut handle = daemon.client.best_effort_in_time("v", in_time).unwrap();
     (0..20).for_each(|_| handle.read_at(Bytes::ZERO, &mut block).unwrap());
     drop(handle);
-    let handles = delivery(&daemon).sample;
-    assert_eq!(handles, 20);
+    await_sample(&daemon, 20);
 
     let service = Service::Latency { len_bytes: len, within_ns: long, every_ns: long };
     daemon.client.volume_service("v", &service).unwrap();
     let mut volume = daemon.client.best_effort("v").unwrap();
     (0..10).for_each(|_| volume.write_at(Bytes::ZERO, &block).unwrap());
-    let volumes = delivery(&daemon).sample;
-    assert_eq!(volumes - handles, 10);
+    await_sample(&daemon, 30);
     drop(volume);
 
     let block = Bytes::kib(64);
@@ -89,12 +117,11 @@ fn answers_under_contract_are_measured_and_others_are_not() {
         let mut writer = client.writer("v", contract(1 << 20, block), Bytes::ZERO).unwrap();
         writer.write_all(&bytes(0, 1 << 20)).unwrap();
         writer.close().unwrap();
-        let written = delivery(&daemon).sample;
-        assert!(written > before, "{}", client.socket().display());
+        let written = await_more(&daemon, before);
         let mut reader = client.reader("v", contract(1 << 20, block), Bytes::ZERO).unwrap();
         let mut back = vec![0; 1 << 20];
         reader.read_exact(&mut back).unwrap();
-        assert!(delivery(&daemon).sample > written);
+        await_more(&daemon, written);
     }
 }
 
@@ -138,8 +165,8 @@ fn a_block_devices_answers_under_contract_are_measured_and_its_best_effort_is_no
         read_export(&mut device, 10);
         let cookie = device.begin(nbd::WRITE, 0, 0, 4096, &bytes(0, 4096));
         device.end(cookie, (0, 4096), false).unwrap();
-        assert_eq!(requests(&daemon) - counted, 11);
-        assert_eq!(delivery(&daemon).sample - sample, 11);
+        await_requests(&daemon, counted + 11);
+        await_sample(&daemon, sample + 11);
     }
     let (sample, counted) = (delivery(&daemon).sample, requests(&daemon));
     let mut device = Nbd::open(&nbd_socket(&daemon), "v@background", true).unwrap();
@@ -162,7 +189,7 @@ fn a_connection_moves_to_these_threads_with_its_first_answer_under_contract() {
     assert_eq!(before, 0, "the answer that says so is carried by the others");
     read_export(&mut device, 10);
     (0..10).for_each(|_| handle.read_at(Bytes::ZERO, &mut block).unwrap());
-    assert_eq!(delivery(&daemon).sample, 20);
+    await_sample(&daemon, 20);
 }
 
 /// What needs no disk is under no contract: whoever asks for that alone, however fast, is served
@@ -177,7 +204,8 @@ fn a_connection_leaves_these_threads_when_nothing_of_it_is_under_contract() {
     let mut block = vec![0; 1 << 20];
     (0..200).for_each(|_| handle.read_at(Bytes::ZERO, &mut block).unwrap());
     // As many as it takes to see it.
-    assert_eq!((delivery(&daemon).sample, requests(&daemon)), (64, 0));
+    await_sample(&daemon, 64);
+    assert_eq!(requests(&daemon), 0);
 }
 
 /// The body of an answer to a GET of the volume, of so many bytes.
@@ -205,12 +233,14 @@ fn http_under_contract_is_measured_and_best_effort_is_not() {
     assert_eq!(delivery(&daemon).sample, 0);
     // 4 KiB each: the volume's contract has so much in 2 s.
     assert_eq!(get(&daemon, "", 4096), bytes(0, 4096));
-    assert_eq!((delivery(&daemon).sample, requests(&daemon)), (1, 1));
+    await_sample(&daemon, 1);
+    await_requests(&daemon, 1);
     daemon.client.volume_service("v", &Service::default()).unwrap();
     assert_eq!(get(&daemon, "", len), bytes(0, len));
     assert_eq!(delivery(&daemon).sample, 1);
     assert_eq!(get(&daemon, "?rate=1MB/s", len), bytes(0, len));
-    assert!(delivery(&daemon).sample > 1);
+    // So many bytes are more than one answer.
+    await_more(&daemon, 1);
 }
 
 /// A disk that says when it has a read, and does not begin before it may.

@@ -29,8 +29,10 @@ pub enum Error {
     Busy(PathBuf),
     /// The mount cannot be taken away.
     Unmount(PathBuf, io::Error),
-    /// A thread of the emulator came to an end that it should not have.
-    Broken(&'static str),
+    /// The thread that is the drive came to an end that it should not have.
+    Drive,
+    /// The threads that take the kernel's requests came to an end that they should not have.
+    Session(io::Error),
 }
 
 impl Error {
@@ -51,7 +53,9 @@ impl Error {
                 path.display()
             ),
             Self::Unmount(path, _) => format!("umount -l {}", path.display()),
-            Self::Broken(_) => "start it again; this is a defect that is worth a report".into(),
+            Self::Drive | Self::Session(_) => {
+                "start it again; this is a defect that is worth a report".into()
+            }
         }
     }
 }
@@ -82,7 +86,8 @@ impl fmt::Display for Error {
             Self::Order(why) => write!(f, "{why}"),
             Self::Busy(path) => write!(f, "{} is still in use", path.display()),
             Self::Unmount(path, error) => write!(f, "cannot unmount {}: {error}", path.display()),
-            Self::Broken(what) => write!(f, "{what} of the emulator ended unexpectedly"),
+            Self::Drive => write!(f, "the drive's thread ended unexpectedly"),
+            Self::Session(error) => write!(f, "the FUSE session ended unexpectedly: {error}"),
         }
     }
 }

@@ -175,8 +175,10 @@ impl Emulator {
             let _ = std::fs::remove_dir(&self.directory);
         }
         match (session, drive) {
-            (_, Some(Err(_))) => Err(Error::Broken("the drive's thread")),
-            (Some(Err(_)), _) => Err(Error::Broken("the FUSE session")),
+            (_, Some(Err(_))) => Err(Error::Drive),
+            // A request that the unmount finds half read ends so, and not with ENODEV.
+            (Some(Err(error)), _) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
+            (Some(Err(error)), _) => Err(Error::Session(error)),
             _ => Ok(()),
         }
     }
