@@ -6,8 +6,9 @@
 use crate::{Client, Result, http, volume_path};
 use units::{Bytes, Duration};
 use wire::control::{
-    Access, Entries, EntriesAsk, Entry, FileAsk, FileFacts, FileFound, Moment, RecordedFound,
-    Synced, Volume, VolumeCreate, VolumeKeep, VolumeRename, VolumeResize, VolumeTimes,
+    Access, CopyRecorded, Entries, EntriesAsk, Entry, FileAsk, FileFacts, FileFound, Moment,
+    RecordedFound, Synced, Volume, VolumeCopied, VolumeCreate, VolumeKeep, VolumeRename,
+    VolumeResize, VolumeTimes,
 };
 
 /// Whether a call ends when its change is durable.
@@ -69,6 +70,14 @@ impl Client {
         let path = format!("{}/recorded?offset_bytes={}", volume_path(name), place.get());
         let found: RecordedFound = http::call(self.socket(), "GET", &path, None::<&()>)?;
         Ok(found.at_ns)
+    }
+
+    /// Says that what is recorded of a volume is a copy of what `of` holds from `start` on: it was
+    /// recorded when that was. One call may not do for all of it: ask again where less is known than of
+    /// what was copied, as long as it becomes more.
+    pub fn volume_copied(&self, name: &str, of: &str, start: Bytes) -> Result<CopyRecorded> {
+        let copied = VolumeCopied { of: of.into(), start_bytes: start };
+        http::call(self.socket(), "PUT", &format!("{}/recorded", volume_path(name)), Some(&copied))
     }
 
     /// As [`Client::volume_create`].

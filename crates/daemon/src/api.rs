@@ -114,7 +114,7 @@ pub fn routes() -> OpenApiRouter<Control> {
         .routes(routes!(naming::volume_times))
         .routes(routes!(naming::volume_keep))
         .routes(routes!(naming::entries))
-        .routes(routes!(recorded::recorded))
+        .routes(routes!(recorded::recorded, recorded::copied))
         .routes(routes!(recorded::recordings))
         .routes(routes!(player::player))
         .routes(routes!(naming::file))

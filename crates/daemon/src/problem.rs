@@ -178,6 +178,7 @@ fn of_store(error: &StoreError) -> Problem {
         StoreError::BadName { .. }
         | StoreError::RingTooSmall { .. }
         | StoreError::RingResized
+        | StoreError::RingCopied
         | StoreError::NoRing
         | StoreError::BadKeep
         | StoreError::BadRun { .. }

@@ -60,6 +60,12 @@ fn requests() -> Vec<(&'static str, &'static str, &'static str, Value)> {
             json!({"accessed_ns": 1_000_000_000, "modified_ns": 2_000_000_000}),
         ),
         ("PUT", "/v1/volumes/v/keep", "/v1/volumes/{name}/keep", json!({"keep_ns": 1u64 << 40})),
+        (
+            "PUT",
+            "/v1/volumes/v/recorded",
+            "/v1/volumes/{name}/recorded",
+            json!({"of": "w", "start_bytes": 4096}),
+        ),
         ("POST", "/v1/volumes/v/rename", "/v1/volumes/{name}/rename", json!({"to": "v"})),
         ("POST", "/v1/entries", "/v1/entries", json!({"directory": "", "after": ""})),
         ("POST", "/v1/file", "/v1/file", json!({"name": "v"})),

@@ -77,6 +77,7 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         "class": "latency", "len_bytes": 4096, "within_ns": 50_000_000, "every_ns": 100_000_000}});
     let (plan, service) = ("/v1/plan", "/v1/volumes/{name}/service");
     let (rename, times) = ("/v1/volumes/{name}/rename", "/v1/volumes/{name}/times");
+    let copied = |of: &str| json!({"of": of, "start_bytes": 4096});
     let (keep, recorded) = ("/v1/volumes/{name}/keep", "/v1/volumes/{name}/recorded");
     let (block, access) = ("/v1/volumes/{name}/block", "/v1/volumes/{name}/access");
     let of = |rate: u64| json!({"mode": "write", "rate_bytes_per_second": rate});
@@ -122,6 +123,10 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("GET", "/v1/volumes/a%20b/recorded?at_ns=5&offset_bytes=0", recorded, json!(null), 200),
         ("GET", "/v1/volumes/a%20b/recorded?at=5", recorded, json!(null), 400),
         ("GET", "/v1/volumes/nobody/recorded", recorded, json!(null), 404),
+        ("PUT", "/v1/volumes/a%20b/recorded", recorded, copied("r"), 200),
+        ("PUT", "/v1/volumes/a%20b/recorded", recorded, copied("nobody"), 404),
+        ("PUT", "/v1/volumes/nobody/recorded", recorded, copied("r"), 404),
+        ("PUT", "/v1/volumes/a%20b/recorded", recorded, json!({"of": "r"}), 400),
         ("GET", "/v1/recordings?from_ns=-5&to_ns=5", "/v1/recordings", json!(null), 200),
         ("GET", "/v1/recordings?from_ns=5&to_ns=5", "/v1/recordings", json!(null), 400),
         ("GET", "/v1/recordings?from_ns=5", "/v1/recordings", json!(null), 400),

@@ -182,6 +182,7 @@ impl Node {
             | Op::VolumeRename { .. }
             | Op::VolumeExtend { .. }
             | Op::VolumeTimes { .. }
+            | Op::VolumeCopied { .. }
             | Op::VolumeDelete { .. } => {
                 let changed = self.change_volume(now, who, op);
                 self.change(now, ticket, changed);

@@ -5,6 +5,9 @@ use client::{Client, Code, Error, Problem, Result, Writer};
 use std::io::Write;
 use units::Bytes;
 
+/// The most that is read at once.
+const PIECE: Bytes = Bytes::MIB;
+
 /// A writer of this volume that stands at `start`, by a client that may have odds. A writer begins
 /// at a block; what stands in it before `start` already is written once more. With a limit the volume
 /// grows as it fills, up to that.
@@ -36,12 +39,12 @@ pub fn writer_at(
 
 /// The bytes of a volume from the start of a block to `end`.
 fn read_before(client: &Client, name: &str, from: Bytes, end: Bytes) -> Result<Vec<u8>> {
-    if from == end {
-        return Ok(Vec::new());
+    let mut bytes = vec![0; (end - from).round_up(Bytes::kib(4)).as_usize()];
+    let mut volume = client.best_effort(name)?;
+    // A block may be longer than what is read at once.
+    for (piece, at) in bytes.chunks_mut(PIECE.as_usize()).zip(0..) {
+        volume.read_at(from + PIECE * at, piece)?;
     }
-    let len = (end - from).round_up(Bytes::kib(4)).as_usize();
-    let mut bytes = vec![0; len];
-    client.best_effort(name)?.read_at(from, &mut bytes)?;
     bytes.truncate((end - from).as_usize());
     Ok(bytes)
 }

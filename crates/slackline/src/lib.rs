@@ -10,6 +10,7 @@ mod cameras;
 mod completing;
 mod confirm;
 mod contract;
+mod copy;
 mod demo;
 mod disk;
 mod events;

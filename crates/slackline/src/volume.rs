@@ -3,6 +3,7 @@
 use crate::Common;
 use crate::confirm;
 use crate::contract::{PlacementArgs, placement_words};
+use crate::copy;
 use crate::failure::Failure;
 use crate::moment;
 use crate::output::{Table, counted};
@@ -65,6 +66,7 @@ pub enum Command {
         #[arg(value_name = "AGE|off")]
         age: Keep,
     },
+    Copy(copy::Args),
     /// Grow or shrink a volume, also while it is in use
     Resize {
         /// Its name
@@ -182,6 +184,7 @@ impl FromStr for Keep {
 pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
     let (client, output) = (common.client()?, common.output());
     match command {
+        Command::Copy(args) => copy::run(&args, common),
         Command::Create { name, size, placement, owner, mode, ring, keep } => {
             let (placement, access) = (placement.placement(), access(owner, mode));
             let new = VolumeCreate::new(name, size);

@@ -3,6 +3,7 @@
 
 use crate::support;
 use crate::support::{Ran, Scratch, begins, give, noise};
+use serde_json::json;
 use std::io::{Read, Seek};
 
 #[test]
@@ -70,6 +71,14 @@ fn a_recording_is_not_written_over_unless_that_is_asked_for() {
     );
     let all = dir.run(&["play", "v", "--rate", "4MB/s"]).succeeded().out;
     assert!(all.len() == 1_200_000 && begins(1, &all[..600_000]) && begins(1, &all[600_000..]));
+
+    // Also behind more of a block than is read at once.
+    let long = ["record", "long", "--rate", "2MB/s", "--block", "2MiB"];
+    let bytes = noise(5, 3_900_000).bytes();
+    dir.run_with(&[&long[..], &["--create", "16MiB"]].concat(), &bytes).recorded();
+    dir.run_with(&[&long[..], &["--append"]].concat(), b"the end").recorded();
+    let played = dir.run(&["play", "long", "--rate", "2MB/s"]).succeeded().out;
+    assert!(played == [&bytes[..], b"the end"].concat());
 
     std::fs::write(&file, noise(2, 100_000).bytes()).unwrap();
     dir.run(&with(&["--overwrite"])).succeeded();
@@ -290,6 +299,22 @@ fn a_ring_holds_the_end_of_what_was_recorded() {
     let file = dir.path("out");
     dir.run(&["export", "cam", file.to_str().unwrap()]).succeeded();
     assert!(std::fs::read(&file).unwrap() == bytes[start..]);
+    // A copy of what it holds stays, and knows when it was recorded.
+    let copy = ["volume", "copy", "cam", "clip", "--from", "1h ago"];
+    let copied = dir.run(&copy).succeeded().text().to_owned();
+    assert!(copied.contains(" of cam (2") && copied.contains(" to clip in "), "{copied}");
+    dir.run(&copy).failed(1, &["there is a volume clip"]);
+    dir.run(&["volume", "copy", "cam", "none", "--from", "now"])
+        .failed(1, &["after the recording"]);
+    let whole = shown();
+    let clip = dir.run(&["volume", "show", "clip", "--json"]).succeeded().json();
+    assert_eq!((clip["length_bytes"].as_u64(), &clip["ring"]), (Some(len as u64), &json!(null)));
+    for end in ["begins_ns", "ends_ns"] {
+        let at = |volume: &serde_json::Value| volume["recorded"][end].as_i64().unwrap();
+        assert!((at(&whole) - at(&clip)).abs() < 10_000_000, "{whole} {clip}");
+    }
+    let listed = dir.run(&["volume", "list"]).succeeded().text().to_owned();
+    assert!(!listed.contains("copying") && !listed.contains("none"), "{listed}");
     dir.run(&["volume", "resize", "cam", "128MiB"]).failed(1, &["keeps the size"]);
     let over = ["record", "cam", "--rate", "1MB/s", "--overwrite"];
     dir.run_with(&over, b"x").failed(1, &["offsets only grow"]);
@@ -303,6 +328,8 @@ fn a_ring_holds_the_end_of_what_was_recorded() {
     dir.run_with(&["record", "cam", "--rate", "20MB/s", "--ring"], &more).recorded();
     let all = dir.run(&play).succeeded().out;
     assert!(all.ends_with(&more), "what came last is there");
+    dir.run(&["export", "clip", file.to_str().unwrap()]).succeeded();
+    assert!(std::fs::read(&file).unwrap() == bytes[start..], "the copy stays");
     let told = dir.run(&["volume", "keep", "cam", "1s"]).succeeded().text().to_owned();
     assert_eq!(told, "ring cam gives up what is older than 1 s\n");
     let end = 103_000_001usize;

@@ -2,9 +2,11 @@
 
 use crate::api::VolumeId;
 use crate::change::Change;
+use crate::error::StoreError;
 use crate::format;
 use crate::recorded::{Point, blocks};
-use crate::recording::{CORNERS, MORE_CORNERS, OTHERS};
+use crate::recording::{CORNERS, MORE_CORNERS, Noted, OTHERS};
+use crate::sizes::BLOCK;
 use crate::store::Store;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -21,6 +23,46 @@ impl Store {
         let at = Point::new(Bytes::ZERO, clock).at;
         let place = blocks(from).max(least)..blocks(to).min(end);
         self.recording.0.entry(id).or_default().arrived(place, at);
+    }
+
+    /// The recorded bytes of `id` are a copy of those of `of` from `start` on: they were recorded when
+    /// those were. It is known as far as [`Recorded::known`](crate::Recorded::known) says when the
+    /// next commit is durable; where that is not all, ask again after it. Nothing changes where
+    /// nobody has said what time it is.
+    ///
+    /// # Errors
+    /// Where one of them is not there, `id` is a ring, or nothing may be written.
+    pub fn copy_times(
+        &mut self,
+        id: VolumeId,
+        of: VolumeId,
+        start: Bytes,
+    ) -> Result<(), StoreError> {
+        self.check_writable()?;
+        let copy = self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
+        let source = self.volume(of).ok_or(StoreError::NoSuchVolume { volume: of })?;
+        if copy.is_ring() {
+            return Err(StoreError::RingCopied);
+        }
+        let noted = self.recording.0.get(&id);
+        if self.clock.is_none() || id == of {
+            return Ok(());
+        }
+        if noted.is_some_and(Noted::waits) {
+            self.touch(id); // for the next commit
+            return Ok(());
+        }
+        let first = start / BLOCK;
+        let end = first.saturating_add(blocks(copy.length()));
+        let done = copy.recorded.points.last().map_or(0, |point| point.block);
+        if first.saturating_add(done) >= blocks(source.recorded.known()).min(end) {
+            return Ok(()); // all of it is there
+        }
+        let mut noted = noted.cloned().unwrap_or_default();
+        noted.copied(source.recorded.moved(first, end), done, source.recorded.doublings);
+        self.recording.0.insert(id, noted);
+        self.touch(id);
+        Ok(())
     }
 
     /// What a record is to say of when volumes were recorded, that of what it makes durable: the

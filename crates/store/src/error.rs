@@ -39,6 +39,8 @@ pub enum StoreError {
     },
     /// A ring keeps the size that it was made with.
     RingResized,
+    /// A ring is recorded to, and is no copy of anything.
+    RingCopied,
     /// What only a ring does was asked of a volume that is none.
     NoRing,
     /// No ring keeps what is recorded for so long, or for so short a time.
@@ -120,6 +122,9 @@ impl fmt::Display for StoreError {
             }
             Self::RingResized => f.write_str(
                 "a ring keeps the size that it was made with; make another one, record to that, and delete this one when nobody needs what it holds",
+            ),
+            Self::RingCopied => f.write_str(
+                "a ring is recorded to, and is no copy: copy to a volume that is none",
             ),
             Self::NoRing => f.write_str(
                 "the volume is no ring, and gives up nothing; make a ring with 'volume create --ring'",

@@ -184,6 +184,23 @@ impl Recorded {
         }
         spans
     }
+    /// Up to which place that is known at the most.
+    pub fn known(&self) -> Bytes {
+        self.lines().next_back().map_or(Bytes::ZERO, |(_, b)| offset(b.block))
+    }
+    /// The stretches from block `first` on, up to `end`, as they are where `first` is the first.
+    pub(crate) fn moved(
+        &self,
+        first: u64,
+        end: u64,
+    ) -> impl Iterator<Item = (Point, Point)> + use<'_> {
+        let held = self.held(offset(first)).take_while(move |(a, _)| a.block < end);
+        held.map(move |(a, b)| {
+            let upto = b.block.min(end);
+            let to = Point { block: upto - first, at: time_on(a, b, upto) };
+            (Point { block: a.block - first, at: a.at }, to)
+        })
+    }
     /// When the last byte was recorded.
     pub fn ends(&self) -> Option<i64> {
         self.lines().next_back().map(|(_, b)| nanos(b.at))

@@ -55,6 +55,18 @@ struct Arrival {
     /// When the first of them came, and the last.
     began: u64,
     at: u64,
+    of: Source,
+}
+
+/// Where arrivals are known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// They came here.
+    Here,
+    /// A line of another recording, which goes on with the one before, exactly as it is.
+    Line,
+    /// The same after a break.
+    Break,
 }
 
 /// A slope: milliseconds for so many blocks.
@@ -110,6 +122,8 @@ pub(crate) struct Noted {
     latest: u64,
     /// How long nothing came before that.
     gap: u64,
+    /// How often the tolerance has doubled of what was copied here.
+    doublings: u8,
 }
 
 /// What is noted of all volumes.
@@ -147,8 +161,29 @@ impl Noted {
             Some(last) if is_full || (last.began..last.began + TOGETHER).contains(&at) => {
                 (last.to, last.at) = (to, at);
             }
-            _ => self.waiting.push_back(Arrival { from, to, began: at, at }),
+            _ => self.waiting.push_back(Arrival { from, to, began: at, at, of: Source::Here }),
         }
+    }
+    /// These lines of a recording elsewhere, whose tolerance has doubled so often, were copied here,
+    /// up to block `done` before. Takes as many as wait at the most; nothing waits yet.
+    pub(crate) fn copied(
+        &mut self,
+        lines: impl Iterator<Item = (Point, Point)>,
+        done: u64,
+        doublings: u8,
+    ) {
+        self.doublings = doublings;
+        let mut end = None;
+        let arrivals = lines.filter_map(|(a, b)| {
+            let breaks = end.is_some_and(|end| end != a.at);
+            end = Some(b.at);
+            let is_new = a.block >= done;
+            let from = if is_new { a } else { Point { block: done, at: time_on(a, b, done) } };
+            let of = if breaks && is_new { Source::Break } else { Source::Line };
+            let arrival = Arrival { from: from.block, to: b.block, began: from.at, at: b.at, of };
+            (b.block > done).then_some(arrival)
+        });
+        self.waiting.extend(arrivals.take(WAITING_MAX));
     }
     /// Goes on with the line as far as the volume's length; gives what changes by it, where
     /// something does: at most so many corners.
@@ -161,7 +196,8 @@ impl Noted {
     ) -> Option<More> {
         let there = volume.recorded.points.len();
         let limit = limit(volume.extents()).min(there.saturating_add(room));
-        let mut said = More { doublings: volume.recorded.doublings, ..More::default() };
+        let doublings = volume.recorded.doublings.max(self.doublings);
+        let mut said = More { doublings, ..More::default() };
         let mut last = volume.recorded.points.last().copied();
         let mut kept = there;
         // A sample adds two at the most.
@@ -215,10 +251,14 @@ impl Noted {
         let at = time_on(from, to, length);
         let part = Arrival { to: length, at, ..*first };
         (first.from, first.began) = (length, at);
+        if first.of == Source::Break {
+            first.of = Source::Line;
+        }
         Some(part)
     }
     fn add(&mut self, tail: &mut Tail, arrival: Arrival, tolerance: u64) {
-        let Arrival { from, to, began, at } = arrival;
+        let Arrival { from, to, began, at, of } = arrival;
+        let tolerance = if of == Source::Here { tolerance } else { 0 };
         let to = Point { block: to, at };
         let Some(&last) = tail.points.last() else {
             tail.points.push(Point { block: from, at: began });
@@ -235,7 +275,7 @@ impl Noted {
         let is_long = gap >= PAUSE && gap > usual.saturating_mul(PAUSE_TIMES);
         let paused = is_long && narrowed.is_none();
         let set_back = at.saturating_add(tolerance) < latest;
-        if paused || set_back {
+        if paused || set_back || of == Source::Break {
             tail.points.push(Point { block: last.block, at: began.min(at) });
             return self.begin(tail, to, tolerance);
         }

@@ -60,7 +60,7 @@ struct World {
 
 impl World {
     fn new(seed: u64, size: Bytes) -> Self {
-        let mut disks = new_pool(seed, &[size + Bytes::mib(64)]);
+        let mut disks = new_pool(seed, &[size * 2 + Bytes::mib(64)]);
         let mut store = open(&mut disks).unwrap().store;
         let volume = store.create("cam1", size, &Placement::default()).unwrap();
         commit(&mut store, &mut disks);
@@ -87,6 +87,49 @@ impl World {
     fn commit(&mut self, left: u64) {
         let length = self.oracle.end().saturating_sub(left);
         self.store.note_length(self.volume, Bytes::new(length));
+        commit(&mut self.store, &mut self.disks);
+    }
+    /// A part of it is copied: what is told of the copy is what is told of the part, and is still
+    /// that when more is recorded behind it.
+    fn copy(&mut self, number: u64) {
+        let blocks = self.oracle.end() / BLOCK.get();
+        let first = if number == 0 { 0 } else { self.random.below(blocks) };
+        let len = 1 + self.random.below(blocks - first);
+        let (start, len) = (BLOCK * first, BLOCK * len);
+        let name = format!("part{number}");
+        let copy = self.store.create(&name, len, &Placement::default()).unwrap();
+        self.store.note_length(copy, len);
+        commit(&mut self.store, &mut self.disks);
+        let source = self.recorded().clone();
+        let end = source.known().saturating_sub(start).min(len);
+        let told = |store: &Store| store.volume(copy).unwrap().recorded().clone();
+        self.store.set_clock(self.clock);
+        let mut calls = 0;
+        while told(&self.store).known() < end {
+            self.store.copy_times(copy, self.volume, start).unwrap();
+            commit(&mut self.store, &mut self.disks);
+            calls += 1;
+            assert!(calls < 50, "{start} {len} {end}: {:?}\n{source:?}", told(&self.store));
+        }
+        self.open_again();
+        let copied = told(&self.store);
+        let exact = copied.within() == source.within();
+        let within = if exact { SECOND / 500 } else { copied.within() };
+        for _ in 0..100 {
+            let place = BLOCK * self.random.below(len / BLOCK);
+            match (copied.time_at(place), source.time_at(start + place)) {
+                (Some(told), Some(truth)) => {
+                    assert!((told - truth).abs() <= within, "{place}: {told}, {truth}");
+                }
+                (told, truth) => assert_eq!(told, truth, "{place}"),
+            }
+        }
+        // Once more: nothing is new.
+        self.store.set_clock(self.clock);
+        self.store.copy_times(copy, self.volume, start).unwrap();
+        commit(&mut self.store, &mut self.disks);
+        assert_eq!(told(&self.store), copied);
+        self.store.delete(copy).unwrap();
         commit(&mut self.store, &mut self.disks);
     }
     fn open_again(&mut self) {
@@ -169,6 +212,9 @@ fn record(seed: u64) -> (usize, usize) {
     world.check();
     world.open_again();
     world.check();
+    for part in 0..4 {
+        world.copy(part);
+    }
     (world.recorded().len(), world.oracle.arrivals.len())
 }
 

@@ -1,13 +1,13 @@
 //! When a volume was recorded: a place by its time, and a time by its place.
 
-use super::extract::{Failure, Text};
+use super::extract::{Body, Failure, Text};
 use super::{Answered, Control};
 use crate::quotas::Peer;
 use crate::view;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{ConnectInfo, Query, State};
-use node::{Act, Error};
+use node::{Act, Error, Op};
 use serde::Deserialize;
 use units::Bytes;
 use utoipa::IntoParams;
@@ -59,6 +59,38 @@ pub(super) async fn recorded(
         at_ns: ask.offset_bytes.and_then(|place| recorded.time_at(Bytes::new(place))),
         within_ns: recorded.within(),
     }))
+}
+
+/// Say that a volume is a copy of a part of another one: it was recorded when that was. Ask again
+/// where less is known than of what was copied.
+#[utoipa::path(put, path = "/v1/volumes/{name}/recorded", tag = "volumes",
+    params(("name" = String, Path, description = "The name of the copy")),
+    request_body = api::VolumeCopied,
+    responses(
+        (status = 200, description = "It is so, durably", body = api::CopyRecorded),
+        (status = 400, description = "It is a ring", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "No volume has one of the names", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Any other bad answer", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+pub(super) async fn copied(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Text(name): Text,
+    Body(request): Body<api::VolumeCopied>,
+) -> Answered<Json<api::CopyRecorded>> {
+    let api::VolumeCopied { of, start_bytes: start } = request;
+    let copied = Op::VolumeCopied { name: name.clone(), of: of.clone(), start };
+    control.by(&peer).done(copied).await?;
+    let known = |name: String| {
+        let recorded = control.entry.0.recorded(&name);
+        recorded.map(|recorded| recorded.known()).ok_or(Error::NoSuchVolume { name })
+    };
+    let (known_bytes, of_bytes) = (known(name.clone())?, known(of)?.saturating_sub(start));
+    let found = control.entry.0.volume(&name).ok_or(Error::NoSuchVolume { name })?;
+    Ok(Json(api::CopyRecorded { known_bytes, of_bytes: of_bytes.min(found.length) }))
 }
 
 /// Of which time.

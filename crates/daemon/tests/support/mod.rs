@@ -338,6 +338,11 @@ impl State {
             Op::RingKeep { name, keep } => {
                 *self.volume(&name)?.ring.as_mut().ok_or(store::StoreError::NoRing)? = keep;
             }
+            // Nothing is noted of when volumes were recorded.
+            Op::VolumeCopied { name, of, .. } => {
+                self.volume(&of)?;
+                self.volume(&name)?;
+            }
             Op::VolumeResize { name, size, may_cut } => {
                 let volume = self.volume(&name)?;
                 let recorded = Bytes::new(volume.data.len() as u64);
@@ -413,6 +418,7 @@ impl Pool for Fake {
             | Op::VolumeTimes { .. }
             | Op::RingCreate { .. }
             | Op::RingKeep { .. }
+            | Op::VolumeCopied { .. }
             | Op::VolumeDelete { .. } => state.volume_op(&who, op),
             Op::StreamOpen { volume, mode, contract, start } => {
                 state.open(volume, mode, contract, start)

@@ -21,7 +21,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    VolumeCreate, VolumeResize, VolumeKeep, Service, BlockAsk, StreamOpen, StreamChange, DiskProfile,
+    VolumeCreate, VolumeResize, VolumeKeep, VolumeCopied, Service, BlockAsk, StreamOpen, StreamChange, DiskProfile,
     PlanRequest, FileOpen, Volumes, Volume, BlockChosen, StreamOpened, StreamClosed, Streams,
     Stream, Disk, Status, Plan, Quotas, FileOpened, FileDevices, Health, Problem,
 }
@@ -53,6 +53,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         ),
         ("VolumeResize", r#"{"size_bytes":1073741824}"#.into()),
         ("VolumeKeep", r#"{"keep_ns":86400000000000}"#.into()),
+        ("VolumeCopied", r#"{"of":"gate","start_bytes":4096}"#.into()),
         (
             "Service",
             r#"{"class":"rate","rate_bytes_per_second":9,"block_bytes":4096,"period_ns":9}"#.into(),

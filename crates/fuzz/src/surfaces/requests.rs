@@ -99,6 +99,10 @@ fn op(kind: char, json: &str, stream: StreamId) -> Option<Op> {
             let keep = parsed::<api::VolumeKeep>(json)?.keep_ns;
             Op::RingKeep { name: name(), keep }
         }
+        'y' => {
+            let api::VolumeCopied { of, start_bytes: start } = parsed(json)?;
+            Op::VolumeCopied { name: name(), of, start }
+        }
         'r' => {
             let api::VolumeResize { size_bytes: size, may_cut, .. } = parsed(json)?;
             Op::VolumeResize { name: name(), size, may_cut }
@@ -182,6 +186,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let texts = [
         r#"v{"name":"ring","size_bytes":1,"ring":true,"keep_ns":1}"#.into(),
         r#"k{"keep_ns":1000000000}"#.into(),
+        r#"y{"of":"ring","start_bytes":0}"#.into(),
         r#"v{"name":"b","size_bytes":1048576,"placement":{"disks":[1],"zone":"inner"}}"#.into(),
         "r{\"size_bytes\":5000000}\nr{\"size_bytes\":1000}".into(),
         format!("{open}\n{change}\nx"),

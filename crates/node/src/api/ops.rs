@@ -32,6 +32,11 @@ pub enum Op {
     /// Say for how long a ring keeps what is recorded, from now on: none is as long as there is
     /// room. [`Reply::Done`], durable.
     RingKeep { name: String, keep: Option<Duration> },
+    /// Say that what is recorded is a copy of what `of` holds from `start` on, which the caller must
+    /// be permitted to read: it was recorded when that was. One commit may not have room for all of
+    /// it: ask again until [`Recorded::known`](store::Recorded::known) says that it has come to the end, or
+    /// no further. [`Reply::Done`], durable.
+    VolumeCopied { name: String, of: String, start: Bytes },
     /// Grow or shrink, also while streams are open; to less than what is recorded only
     /// where it `may_cut` that. [`Reply::Done`], durable.
     VolumeResize { name: String, size: Bytes, may_cut: bool },

@@ -52,6 +52,7 @@ impl Node {
                 keep.map_or(Ok(()), |_| self.keep_for(now, &name, keep))
             }
             Op::RingKeep { name, keep } => self.keep_for(now, &name, keep),
+            Op::VolumeCopied { name, of, start } => self.copied(who, &name, (&of, start)),
             Op::VolumeResize { name, size, may_cut } => {
                 self.resize(now, &name, (size, may_cut), &[])
             }
@@ -295,6 +296,14 @@ impl Node {
             changed: self.core.store.clock().unwrap_or(before.changed),
         };
         Ok(self.core.store.set_times(volume, times)?)
+    }
+
+    /// What is recorded of a volume was copied from `start` of another on.
+    fn copied(&mut self, who: &Who, name: &str, (of, start): (&str, Bytes)) -> Result<(), Error> {
+        let (volume, source) = (self.find(name)?, self.find(of)?);
+        let whose = self.core.store.volume(source).expect("just found").ownership();
+        permission::check(who, of, whose, Act::Read)?;
+        Ok(self.core.store.copy_times(volume, source, start)?)
     }
 
     /// What lies directly under a directory, or under none, in the order of the names, from

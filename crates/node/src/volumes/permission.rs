@@ -118,7 +118,9 @@ impl<'a> Wanted<'a> {
         match op {
             Op::VolumeResize { name, .. }
             | Op::VolumeResizeWithin { name, .. }
-            | Op::VolumeExtend { name, .. } => Self::Of(name, Act::Write),
+            | Op::VolumeExtend { name, .. }
+            // Whether he may read the other one, the copy looks at itself.
+            | Op::VolumeCopied { name, .. } => Self::Of(name, Act::Write),
             Op::Staged(op) => Self::by(op),
             Op::VolumeDelete { name }
             | Op::VolumeTimes { name, .. }

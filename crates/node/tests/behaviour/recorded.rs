@@ -1,7 +1,7 @@
 //! What streams record is found by the time when it came.
 
 use crate::driver::*;
-use node::{Moment, Recorded};
+use node::{Access, Moment, Op, Recorded, Who};
 use units::{Bytes, Duration, Instant};
 
 const SECOND: i64 = 1_000_000_000;
@@ -68,5 +68,45 @@ fn what_is_written_over_keeps_its_time() {
         let ends = recorded(&driver).ends().expect("known");
         assert!(ends < NOON + 60 * SECOND, "{ends}");
         driver.run(Duration::from_secs(100));
+    }
+}
+
+/// A copy is as old as what was copied; whoever says so may write the one and read the other.
+#[test]
+fn a_copy_was_recorded_when_its_source_was() {
+    let mut driver = Setup::new(2).open();
+    driver.volume("film", Bytes::mib(16));
+    driver.volume("copy", Bytes::mib(8));
+    driver.node.set_wall_clock(NOON);
+    let stream = driver.writer("film", usual());
+    for _ in 0..32 {
+        driver.run(Duration::from_millis(500));
+        driver.put_all(stream, 1, Bytes::kib(512));
+    }
+    driver.done_durable(stream);
+    driver.run(Duration::from_secs(3600));
+    driver.done(Op::VolumeExtend { name: "copy".into(), length: Bytes::mib(4) });
+    let start = Bytes::mib(6);
+    let copied = || Op::VolumeCopied { name: "copy".into(), of: "film".into(), start };
+    let access = |name: &str, mode| {
+        let access = Access { mode: Some(mode), ..Access::default() };
+        Op::VolumeAccess { name: name.into(), access }
+    };
+    let somebody = Who::user(1_002, 8, []);
+    for (of_film, of_copy, is_let) in
+        [(0o600, 0o606, false), (0o604, 0o604, false), (0o604, 0o606, true)]
+    {
+        driver.done(access("film", of_film));
+        driver.done(access("copy", of_copy));
+        let ticket = driver.begin_as(somebody.clone(), copied());
+        assert_eq!(driver.wait(ticket).is_ok(), is_let, "{of_film:o} {of_copy:o}");
+        let known = driver.node.recorded("copy").unwrap().known();
+        assert_eq!(known, if is_let { Bytes::mib(4) } else { Bytes::ZERO });
+    }
+    let driver = driver.after_a_power_cut();
+    let (film, copy) = (recorded(&driver), driver.node.recorded("copy").unwrap());
+    for place in [Bytes::ZERO, Bytes::mib(2), Bytes::mib(4) - Bytes::kib(4)] {
+        let (told, truth) = (copy.time_at(place).unwrap(), film.time_at(start + place).unwrap());
+        assert!((told - truth).abs() <= SECOND / 500, "{place}: {told} {truth}");
     }
 }

@@ -78,6 +78,34 @@ pub struct RecordedFound {
     pub within_ns: i64,
 }
 
+/// Says that a volume is a copy of a part of another: it was recorded when that was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct VolumeCopied {
+    /// The volume that was copied.
+    pub of: String,
+    /// Where in it the copy begins.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub start_bytes: Bytes,
+}
+
+/// How far it is known when a copy was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct CopyRecorded {
+    /// Up to this place of the copy: ask again where that is less than `of_bytes`. Where it does not rise,
+    /// the pool has no room for more of the times.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub known_bytes: Bytes,
+    /// Up to this place of the copy it is known of what was copied.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub of_bytes: Bytes,
+}
+
 /// When volumes were recorded, as far as it lies between two times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
