@@ -66,7 +66,11 @@ short:
 	scripts/short-runs
 
 BUILT := $(patsubst %/,%,$(dir $(SLACKLINE)))
-BUILD_PACKAGED := cargo build --profile $(PROFILE) -p slackline -p slackline-capi -p slackline-preload
+# In the dev profile what the tests have built: with these packages alone all would be built again, with
+# other features of what they need.
+BUILD_PACKAGED := $(if $(filter dev,$(PROFILE)),\
+	$(BUILD) && cargo build -p slackline-capi -p slackline-preload -p slackline-python,\
+	cargo build --profile $(PROFILE) -p slackline -p slackline-capi -p slackline-preload)
 
 # Built as whoever calls it, installed as root; DESTDIR=/some/where packs it instead.
 PREFIX ?= /usr/local
