@@ -20,6 +20,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
+/// Where this is set, a build for tests panics with the screen on the terminal.
+#[cfg(debug_assertions)]
+const PANICS: &str = "SLACKLINE_TOP_PANICS";
+
 /// How long a key or a signal can wait to be seen.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -92,6 +96,8 @@ fn watch(
 ) -> std::io::Result<()> {
     while !ended.load(Ordering::Relaxed) {
         terminal.draw(|frame| screen::draw(frame, state))?;
+        #[cfg(debug_assertions)]
+        assert!(std::env::var_os(PANICS).is_none(), "asked for");
         if event::poll(LOOK)?
             && let Event::Key(key) = event::read()?
             && key.kind == KeyEventKind::Press

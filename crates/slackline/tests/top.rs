@@ -98,6 +98,13 @@ fn it_shows_what_is_served_and_leaves_the_terminal_as_it_was() {
         assert_eq!(settings(&name), before, "{end}");
         daemon.signal("CONT");
     }
+    // A panic is told when the terminal is as it was.
+    screen.types(&["clear", "Enter"]);
+    screen.types(&[&format!("SLACKLINE_TOP_PANICS=1 {line}"), "Enter"]);
+    screen.shows("ended with 101");
+    assert!(screen.seen().contains("asked for"), "{}", screen.seen());
+    assert!(!screen.is_alternate());
+    assert_eq!(settings("after-a-panic"), before);
     daemon.kill();
     let piped = dir.run(&["top"]);
     piped.failed(2, &["shown on a terminal", "slackline status"]);
