@@ -126,9 +126,11 @@ fn bad_address(what: String) -> Problem {
 mod tests {
     use super::*;
 
-    /// What no token will do: streams have their bytes on a unix socket, and a token makes none.
-    const ON_THIS_MACHINE: [(&str, &str); 4] = [
+    /// What no token will do: streams have their bytes on a unix socket, a copy is made of two volumes,
+    /// and a token makes none.
+    const ON_THIS_MACHINE: [(&str, &str); 5] = [
         ("POST", "/v1/streams"),
+        ("PUT", "/v1/volumes/{name}/recorded"),
         ("GET", "/v1/tokens"),
         ("POST", "/v1/tokens"),
         ("DELETE", "/v1/tokens/{number}"),
