@@ -6,6 +6,7 @@
 
 use crate::files;
 use crate::limits::{KEEP_ALIVE, KEEP_ALIVE_MAX, KEEP_ALIVE_MIN};
+use crate::log;
 use crate::quotas::Rules;
 use crate::tcp::Listen;
 use crate::tls::Certificate;
@@ -72,6 +73,12 @@ pub struct Options {
     pub state_dir: Option<PathBuf>,
     /// A command that is run for each event, with the event as JSON on its standard input.
     pub event_hook: Option<PathBuf>,
+    /// In which form the daemon says what happens: `text`, `json` or `journal`.
+    #[serde(deserialize_with = "from_text")]
+    pub log_format: Option<log::Format>,
+    /// How much of it: `error`, `warn`, `info` or `debug`.
+    #[serde(deserialize_with = "from_text")]
+    pub log_level: Option<log::Level>,
     /// Who may hold how much.
     pub quota: Option<Rules>,
     /// How contracts on ordinary files are given.
@@ -101,6 +108,10 @@ pub struct Settings {
     pub state: Option<PathBuf>,
     /// A command that is run for each event.
     pub event_hook: Option<PathBuf>,
+    /// In which form the daemon says what happens; none: as standard error asks for.
+    pub log_format: Option<log::Format>,
+    /// How much of it.
+    pub log_level: Option<log::Level>,
     /// Who may hold how much.
     pub quota: Rules,
     /// How contracts on ordinary files are given.
@@ -214,6 +225,8 @@ impl Options {
             plain_tcp: self.plain_tcp.or(other.plain_tcp),
             state_dir: self.state_dir.or(other.state_dir),
             event_hook: self.event_hook.or(other.event_hook),
+            log_format: self.log_format.or(other.log_format),
+            log_level: self.log_level.or(other.log_level),
             quota: self.quota.or(other.quota),
             files: self.files.or(other.files),
         }
@@ -279,6 +292,8 @@ impl Options {
             listen,
             state: self.state_dir.or_else(default_state),
             event_hook: self.event_hook,
+            log_format: self.log_format,
+            log_level: self.log_level,
             quota,
             disks: self.disks,
             keep_alive,

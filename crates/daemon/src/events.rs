@@ -60,6 +60,7 @@ impl Events {
         for Change { kind, key, volume, what, next_step } in changes {
             kept.last += 1;
             let event = Event { number: kept.last, at_ms, kind, key, volume, what, next_step };
+            log(&event);
             if let Some(hook) = &self.hook {
                 hook.tell(&event);
             }
@@ -67,6 +68,18 @@ impl Events {
         }
         let more = kept.events.len().saturating_sub(EVENTS_KEPT);
         kept.events.drain(..more);
+    }
+}
+
+/// Streams that come and go are for those who ask for more than usual.
+fn log(event: &Event) {
+    let Event { key, what, .. } = event;
+    let (volume, next) = (event.volume.as_deref(), event.next_step.as_deref());
+    match event.kind {
+        EventKind::StreamOpened => tracing::debug!(event = "stream_opened", key, volume, "{what}"),
+        EventKind::StreamClosed => tracing::debug!(event = "stream_closed", key, volume, "{what}"),
+        EventKind::Found => tracing::warn!(event = "found", key, volume, next, "{what}"),
+        EventKind::Cleared => tracing::info!(event = "cleared", key, volume, "{what}"),
     }
 }
 

@@ -211,7 +211,7 @@ impl Files {
             ));
         }
         for note in &notes {
-            eprintln!("slackline: files on {}: {note}", device.name);
+            tracing::info!(device = %device.name, "files on {}: {note}", device.name);
         }
         let others = own.and_then(|own| own.others).unwrap_or_else(|| others(device, &profile));
         let share = own.and_then(|own| own.share).or(self.settings.share);

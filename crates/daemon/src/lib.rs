@@ -30,6 +30,7 @@ pub mod http;
 pub mod limits;
 mod live;
 mod lock;
+pub mod log;
 mod made_room;
 mod metrics;
 mod nbd;

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub fn tell(state: &str) {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
     if let Err(error) = send(&socket, state) {
-        eprintln!("slackline: the service manager at {} cannot be told: {error}", socket.display());
+        tracing::error!("the service manager at {} cannot be told: {error}", socket.display());
     }
 }
 

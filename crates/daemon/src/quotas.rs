@@ -222,7 +222,7 @@ impl Quotas {
         let known = |names: &Names, kind: &str, name: &str| {
             let number = names.number(name);
             if number.is_none() {
-                eprintln!("slackline: warning: [quota.{kind}.{name}]: there is no such {kind}");
+                tracing::warn!("[quota.{kind}.{name}]: there is no such {kind}");
             }
             number
         };

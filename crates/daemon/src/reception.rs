@@ -80,7 +80,7 @@ pub async fn accept<L: Listener>(listener: &L, door: &Door) -> L::Connection {
             Err(_) if !somebody_waits(listener) => tokio::time::sleep(AGAIN).await,
             Err(error) => {
                 if !std::mem::replace(&mut is_said, true) {
-                    eprintln!("slackline: cannot take a connection: {error}; trying again");
+                    tracing::error!(%error, "cannot take a connection: {error}; trying again");
                 }
                 door.one_leaves();
                 tokio::time::sleep(AGAIN).await;

@@ -129,7 +129,8 @@ fn signalled() -> std::io::Result<impl Future<Output = ()>> {
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
         tokio::spawn(async move {
             tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
-            eprintln!("slackline: told to stop twice; stopping without the final commit");
+            tracing::error!("told to stop twice; stopping without the final commit");
+            crate::log::flush();
             std::process::exit(1);
         });
     })
@@ -148,7 +149,7 @@ pub async fn serve(
     let threads = TimelyThreads::start(timely).map_err(ServeError::Runtime)?;
     let descriptors = descriptors::raise();
     let warnings: Vec<String> = descriptors::warning(descriptors).into_iter().collect();
-    warnings.iter().for_each(|warning| eprintln!("slackline: warning: {warning}"));
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let door = Door::new(connections_for(descriptors));
     let listeners = claim.listen(mode).map_err(ServeError::Socket)?;
     let state = state.map(|state| state.join(pool.description().name));
@@ -162,7 +163,7 @@ pub async fn serve(
     let entry = Entry(Arc::new(together));
     let volumes = entry.0.status().volumes;
     for warning in crate::convert::warnings(&volumes) {
-        eprintln!("slackline: warning: {warning}");
+        tracing::warn!("{warning}");
     }
     let sessions = Sessions::new(entry.own());
     let (stopping, is_stopping) = watch::channel(false);
@@ -210,20 +211,21 @@ pub async fn serve(
     let nbd = tokio::spawn(nbd);
     let data = tokio::spawn(data::listen(listeners.data, house, Arc::clone(&door), is_stopping));
     let name = entry.0.description().name;
-    eprintln!("slackline: serving pool \"{name}\" at {}", claim.control_path().display());
+    let socket = claim.control_path().display();
+    tracing::info!(pool = %name, %socket, "serving pool \"{name}\" at {socket}");
     notify::tell("READY=1");
     tokio::select! {
         () = stop => {}
         () = watchdog(&entry) => unreachable!("watching never ends"),
         never = kept_files.forget_in_time() => match never {},
     }
-    eprintln!("slackline: stopping");
+    tracing::info!(pool = %name, "stopping");
     notify::tell("STOPPING=1");
     stopping.send_replace(true);
     // A panic there has said why.
     let _ = tokio::join!(control, data, nbd);
     stop_all(&entry, &sessions, &door).await?;
-    eprintln!("slackline: stopped; everything acknowledged is on the medium");
+    tracing::info!(pool = %name, "stopped; everything acknowledged is on the medium");
     Ok(())
 }
 
@@ -243,16 +245,16 @@ async fn stop_all(entry: &Entry, sessions: &Arc<Sessions>, door: &Door) -> Resul
     let mut is_synced = timeout_at(synced_by, sessions.stop_all()).await.is_ok();
     let asked = timeout(CONTROL_STOP_WITHIN, door.is_empty_of(Kind::Control)).await;
     if asked.is_err() {
-        eprintln!("slackline: control requests that hang are cut");
+        tracing::error!("control requests that hang are cut");
     }
     door.clear();
     // A stream that a late control request has opened.
     is_synced &= timeout_at(synced_by, sessions.stop_all()).await.is_ok();
     if timeout(DATA_STOP_WITHIN, door.is_empty_of(Kind::Data)).await.is_err() {
-        eprintln!("slackline: data connections that hang are cut");
+        tracing::error!("data connections that hang are cut");
     }
     if !is_synced {
-        eprintln!("slackline: streams could not be synced in time: a disk hangs");
+        tracing::error!("streams could not be synced in time: a disk hangs");
     }
     match timeout(DISKS_STOP_WITHIN, entry.own().done(Op::Shutdown)).await {
         Ok(ended) => ended.map_err(ServeError::Stop),

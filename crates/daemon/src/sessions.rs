@@ -148,7 +148,11 @@ impl Sessions {
             tokio::time::sleep(ATTACH_WITHIN).await;
             let alone = |session: &Session| !session.attached;
             if sessions.close_if(stream, Stop::Closed, alone).await.is_ok() {
-                eprintln!("slackline: closed stream {}: no program came for its bytes", stream.0);
+                tracing::info!(
+                    stream = stream.0,
+                    "closed stream {}: no program came for its bytes",
+                    stream.0
+                );
             }
         });
     }
@@ -292,7 +296,7 @@ impl Sessions {
                 if let Ok(Err(error)) = closed.await
                     && !matches!(error, Error::NoSuchStream { .. })
                 {
-                    eprintln!("slackline: {}", crate::problem::of(&error).detail);
+                    tracing::error!("{}", crate::problem::of(&error).detail);
                 }
             }
         }

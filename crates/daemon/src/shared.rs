@@ -47,8 +47,8 @@ impl Shared {
         if let Err(error) = self.memory.lock(from, more.as_usize()) {
             self.memory.populate(from, more.as_usize(), window::Rights::Write);
             if !SAID.swap(true, Ordering::Relaxed) {
-                eprintln!(
-                    "slackline: shared windows are not locked in memory ({error}), so that memory \
+                tracing::warn!(
+                    "shared windows are not locked in memory ({error}), so that memory \
                      pressure can make requests late; raise the limit of locked memory (systemd: \
                      LimitMEMLOCK=infinity, shell: ulimit -l)"
                 );

@@ -122,12 +122,12 @@ impl TcpListeners {
         let how = if self.tls.is_some() { "over TLS" } else { "WITHOUT encryption" };
         for (what, listener) in [("HTTP", &self.http), ("NBD", &self.nbd)] {
             if let Some(at) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
-                eprintln!("slackline: serving {what} {how} at {at}");
+                tracing::info!(socket = %at, "serving {what} {how} at {at}");
             }
         }
         if let Some(Tls { fingerprint, trusted, .. }) = &self.tls {
             let trusted = trusted.display();
-            eprintln!("slackline: the certificate to trust is {trusted}, SHA-256 {fingerprint}");
+            tracing::info!("the certificate to trust is {trusted}, SHA-256 {fingerprint}");
         }
         self
     }

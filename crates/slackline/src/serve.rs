@@ -3,6 +3,7 @@
 use crate::Common;
 use crate::failure::Failure;
 use daemon::config::{Options, SocketMode};
+use daemon::log::{self, Format, Level};
 use daemon::serve::{ServeOptions, Serving};
 use daemon::socket::Claim;
 use engine::DeviceSpec;
@@ -87,6 +88,13 @@ pub struct Args {
     /// Run this command for each event, with the event as JSON on its standard input
     #[arg(long, value_name = "COMMAND")]
     event_hook: Option<PathBuf>,
+    /// Say what happens as lines of text, as JSON, or to systemd's journal with fields: text, json or
+    /// journal [default: journal where standard error leads there, else text]
+    #[arg(long, value_name = "FORM")]
+    log_format: Option<Format>,
+    /// How much of it: error, warn, info, or debug, which tells of each stream [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<Level>,
     /// Do not ask for real-time priority
     #[arg(long)]
     no_realtime: bool,
@@ -140,11 +148,15 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         plain_tcp: args.plain_tcp.then_some(true),
         state_dir: args.state_dir,
         event_hook: args.event_hook,
+        log_format: args.log_format,
+        log_level: args.log_level,
         quota: None,
         files: None,
     };
     let mut settings =
         flags.or(file).settle(|| common.named_socket().unwrap_or_else(client::own_socket))?;
+    log::start(settings.log_format, settings.log_level)
+        .map_err(|error| Failure::new(format!("no thread for the log: {error}"), "try again"))?;
     let specs: Result<Vec<DeviceSpec>, _> =
         settings.disks.iter().map(|text| text.parse()).collect();
     let specs = specs?;
@@ -165,13 +177,14 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     };
     let pool = engine::Pool::open(&specs, options)?;
     for warning in pool.warnings() {
-        eprintln!("slackline: warning: {warning}");
+        tracing::warn!("{warning}");
     }
     let space = pool.status().disks.iter().map(|disk| disk.capacity).sum();
     let timely = if realtime { Serving::InRealTime } else { Serving::Apart };
     let options = ServeOptions { timely, ..ServeOptions::new(&settings, space) };
-    daemon::serve::run(Arc::new(pool), &claim, options)?;
-    Ok(())
+    let served = daemon::serve::run(Arc::new(pool), &claim, options);
+    log::flush();
+    Ok(served?)
 }
 
 /// The settings that `make install` lays down, where no disk is named and they are there.

@@ -58,7 +58,7 @@ impl Hook {
         match sent {
             Ok(()) => match self.left_out.swap(0, Ordering::Relaxed) {
                 0 => {}
-                n => eprintln!("slackline: the command for events missed {n} of them: it is slow"),
+                n => tracing::error!("the command for events missed {n} of them: it is slow"),
             },
             Err(TrySendError::Full(_)) => _ = self.left_out.fetch_add(1, Ordering::Relaxed),
             // Its thread has ended with a panic, which has said why.
@@ -76,7 +76,7 @@ fn run_all(command: &Path, events: &Receiver<String>, count: &AtomicUsize) {
         if let Err(why) = &ended
             && before != ended
         {
-            eprintln!("slackline: the command for events, {}, {why}", command.display());
+            tracing::error!("the command for events, {}, {why}", command.display());
         }
         before = ended;
     }

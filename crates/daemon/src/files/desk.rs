@@ -171,7 +171,7 @@ impl Desk {
                 desk.begin(&op, callback);
             });
             if let Err(error) = looked {
-                eprintln!("slackline: no thread to look at a file that has grown: {error}");
+                tracing::error!(%error, "no thread to look at a file that has grown: {error}");
             }
             return;
         }

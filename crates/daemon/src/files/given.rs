@@ -88,7 +88,7 @@ impl Drop for Given {
 /// nothing better can be done then.
 fn in_a_thread(work: impl FnOnce() + Send + 'static) {
     if let Err(error) = std::thread::Builder::new().name("file".into()).spawn(work) {
-        eprintln!("slackline: no thread to look at a file: {error}");
+        tracing::error!(%error, "no thread to look at a file: {error}");
     }
 }
 

@@ -68,8 +68,8 @@ impl Kept {
             && !std::mem::replace(&mut self.inner.lock().has_failed, true)
         {
             let path = state.join(FILES[0]);
-            eprintln!(
-                "slackline: warning: what the page shows of the last day is not kept: {}: {error}",
+            tracing::warn!(
+                "what the page shows of the last day is not kept: {}: {error}",
                 path.display()
             );
         }
