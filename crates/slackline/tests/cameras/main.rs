@@ -231,8 +231,9 @@ fn a_command_that_never_pauses_and_does_not_end_is_killed() {
 fn a_camera_above_its_contract_gets_a_larger_one_and_a_full_volume_goes_on_with_more_room() {
     let dir = Scratch::new();
     let _daemon = dir.serve(&dir.make_pool(&["a"]));
-    let terms = "rate = '500kB/s'\nrate_max = '6MB/s'\nwindow = '300ms'\nsize = '1MiB'\n";
-    let cameras = Cameras::start(&dir, &(counts(&dir, "gate", 1_000_000, "true") + terms));
+    // It gives 4 MB/s, so that the contract is larger long before the volume is full.
+    let terms = "rate = '500kB/s'\nrate_max = '6MB/s'\nwindow = '300ms'\nsize = '12MiB'\n";
+    let cameras = Cameras::start(&dir, &(counts(&dir, "gate", 4_000_000, "true") + terms));
     wait_until(|| !cameras.events("rate").is_empty());
     let granted = cameras.events("rate")[0]["rate_bytes_per_second"].as_u64().unwrap();
     assert!(granted > 500_000, "{granted}");
@@ -242,7 +243,7 @@ fn a_camera_above_its_contract_gets_a_larger_one_and_a_full_volume_goes_on_with_
     let full = cameras.events("full");
     assert!(full[0]["next_step"].as_str().unwrap().contains("volume resize gate"), "{full:?}");
     dir.run(&["volume", "resize", "gate", "64MiB"]).succeeded();
-    wait_until(|| cameras.durable("gate") > 2 << 20);
+    wait_until(|| cameras.durable("gate") > 14 << 20);
     let size = cameras.seen("gate")["size_bytes"].as_u64();
     let lost = cameras.seen("gate")["lost_bytes"].as_u64().unwrap();
     cameras.end();
