@@ -117,7 +117,8 @@ pub fn start(format: Option<Format>, level: Option<Level>) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until all that was said is written, for a second at most.
+/// Waits until all that was said is written: for a second at most, and not where so much waits that
+/// nobody seems to take it.
 pub fn flush() {
     let Some(writer) = WRITER.get() else { return };
     let (done, is_done) = channel();
@@ -129,14 +130,13 @@ pub fn flush() {
 fn write_all(waiting: &Receiver<Sent>, mut output: Output) {
     for sent in waiting {
         match sent {
-            Sent::Entry(entry) => output.write(&entry),
+            Sent::Entry(entry) => {
+                if !output.write(&entry) {
+                    LEFT_OUT.fetch_add(1, Ordering::Relaxed);
+                }
+                output.tell_left_out(&LEFT_OUT);
+            }
             Sent::Flush(done) => drop(done.send(())),
-        }
-        let left_out = LEFT_OUT.swap(0, Ordering::Relaxed);
-        if left_out > 0 {
-            let message = format!("{left_out} more things were said, and nobody took them in time");
-            let fields = vec![("left_out", left_out.to_string())];
-            output.write(&Entry { level: tracing::Level::WARN, at: now(), message, fields });
         }
     }
 }
@@ -213,20 +213,29 @@ impl Output {
         }
     }
 
-    fn write(&mut self, entry: &Entry) {
-        let line = match self {
-            Self::Text => text(entry),
-            Self::Json => json(entry),
-            Self::Journal(socket) => {
-                // A journal that takes no more loses this one.
-                if socket.send(&journal(entry)).is_err() {
-                    LEFT_OUT.fetch_add(1, Ordering::Relaxed);
-                }
-                return;
-            }
-        };
-        // Nobody is left to be told where that fails.
-        let _ = io::stderr().write_all(line.as_bytes());
+    /// False where it was not taken.
+    fn write(&mut self, entry: &Entry) -> bool {
+        let mut lines = io::stderr();
+        match self {
+            Self::Text => lines.write_all(text(entry).as_bytes()).is_ok(),
+            Self::Json => lines.write_all(json(entry).as_bytes()).is_ok(),
+            Self::Journal(socket) => socket.send(&journal(entry)).is_ok(),
+        }
+    }
+
+    /// Says how many entries were left out since this was said last; they stay counted where that is
+    /// not taken either.
+    fn tell_left_out(&mut self, count: &AtomicU64) {
+        let left_out = count.swap(0, Ordering::Relaxed);
+        if left_out == 0 {
+            return;
+        }
+        let message =
+            format!("entries of the log that nobody took in time, and are lost: {left_out}");
+        let fields = vec![("left_out", left_out.to_string())];
+        if !self.write(&Entry { level: tracing::Level::WARN, at: now(), message, fields }) {
+            count.fetch_add(left_out, Ordering::Relaxed);
+        }
     }
 }
 
@@ -346,20 +355,33 @@ mod tests {
         assert_eq!(parsed(&journal(&entry)), fields.map(owned));
     }
 
-    /// A journal that reads nothing keeps nobody waiting, and what it did not take is counted.
+    /// A journal that takes nothing keeps nobody waiting. What it did not take is counted, and said when
+    /// it takes something again.
     #[test]
-    fn nothing_waits_for_the_journal() {
+    fn what_the_journal_does_not_take_is_counted_and_said() {
         let dir = tempfile::tempdir().expect("there is room");
         let path = dir.path().join("journal");
         let listener = UnixDatagram::bind(&path).expect("a socket");
+        listener.set_nonblocking(true).expect("a socket");
         let mut output = Output::new(Format::Journal, &path);
-        output.write(&entry());
         let mut taken = vec![0; 4_096];
-        let len = listener.recv(&mut taken).expect("an entry");
-        assert_eq!(parsed(&taken[..len]), parsed(&journal(&entry())));
-        let before = LEFT_OUT.load(Ordering::Relaxed);
-        (0..5_000).for_each(|_| output.write(&entry()));
-        assert!(LEFT_OUT.load(Ordering::Relaxed) > before);
+        let mut next = || listener.recv(&mut taken).ok().map(|len| parsed(&taken[..len]));
+        assert!(output.write(&entry()));
+        assert_eq!(next(), Some(parsed(&journal(&entry()))));
+
+        let left_out = AtomicU64::new(0);
+        for _ in 0..5_000 {
+            left_out.fetch_add(u64::from(!output.write(&entry())), Ordering::Relaxed);
+            output.tell_left_out(&left_out);
+        }
+        let count = left_out.load(Ordering::Relaxed);
+        assert!(count > 0, "it took all");
+        let read = std::iter::from_fn(&mut next).count() as u64;
+        assert_eq!(read + count, 5_000);
+        output.tell_left_out(&left_out);
+        let said = next().expect("an entry");
+        assert!(said.contains(&("SLACKLINE_LEFT_OUT".into(), count.to_string())), "{said:?}");
+        assert_eq!(left_out.load(Ordering::Relaxed), 0);
     }
 
     #[test]

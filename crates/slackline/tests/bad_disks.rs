@@ -80,6 +80,33 @@ fn a_device_that_answers_with_errors_is_said_to_and_ends_soon() {
 }
 
 #[test]
+fn a_copy_that_cannot_be_read_leaves_nothing() {
+    if !fuse_is_there() {
+        return;
+    }
+    let dir = Scratch::new();
+    let emulated = Emulated::start(&dir, "slow 0..1MiB 1");
+    let disk = vec![emulated.file()];
+    let profile = dir.text("profile.toml");
+    std::fs::write(&profile, support::PROFILE).unwrap();
+    dir.run(&["pool", "create", "test", "--profile", &profile, &disk[0]]).succeeded();
+    let daemon = dir.serve(&disk);
+    let bytes = support::noise(3, 3_000_000).bytes();
+    dir.run_with(&["record", "v", "--create", "4MiB", "--rate", "1MB/s"], &bytes).recorded();
+    emulated.order("error 0..64MiB reads");
+    let copy = ["volume", "copy", "v", "clip"];
+    assert_eq!(dir.run(&copy).code, Some(1));
+    let volumes = || dir.run(&["volume", "list", "--json"]).succeeded().json()["volumes"].clone();
+    assert_eq!(volumes().as_array().unwrap().len(), 1, "{}", volumes());
+    emulated.order("heal");
+    dir.run(&copy).succeeded();
+    let file = dir.path("clip");
+    dir.run(&["export", "clip", file.to_str().unwrap()]).succeeded();
+    assert!(std::fs::read(&file).unwrap() == bytes);
+    daemon.kill();
+}
+
+#[test]
 fn a_stopped_measurement_of_a_device_in_trouble_goes_on() {
     if !fuse_is_there() {
         return;

@@ -342,6 +342,31 @@ fn a_ring_holds_the_end_of_what_was_recorded() {
     dir.run(&["volume", "keep", "plain", "1d"]).failed(1, &["no ring"]);
 }
 
+/// Two programs copy to one name at once: one of them does, and what is there is whole. What a killed
+/// copy has left is named.
+#[test]
+fn one_of_two_copies_to_one_name_is_made() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let bytes = noise(8, 20_000_001).bytes();
+    dir.run_with(&["record", "v", "--create", "20MiB", "--rate", "1MB/s"], &bytes).recorded();
+    let copy = ["volume", "copy", "v", "clip"];
+    let ran = std::thread::scope(|threads| {
+        let both = [(); 2].map(|()| threads.spawn(|| dir.run(&copy)));
+        both.map(|thread| thread.join().unwrap())
+    });
+    let made = ran.iter().filter(|ran| ran.code == Some(0)).count();
+    let refused = ran.iter().find(|ran| ran.code == Some(1)).expect("one is refused");
+    assert!(made == 1 && refused.err.contains("there is a volume clip"), "{}", refused.err);
+    let file = dir.path("clip");
+    dir.run(&["export", "clip", file.to_str().unwrap()]).succeeded();
+    assert!(std::fs::read(&file).unwrap() == bytes);
+
+    dir.run(&["volume", "create", "more.copying", "--size", "1MiB"]).succeeded();
+    let words = ["there is a volume more.copying", "slackline volume delete more.copying"];
+    dir.run(&["volume", "copy", "v", "more"]).failed(1, &words);
+}
+
 #[test]
 fn a_volume_grows_ahead_of_its_recording_and_gives_back_what_is_left() {
     let dir = Scratch::new();

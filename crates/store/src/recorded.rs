@@ -184,11 +184,12 @@ impl Recorded {
         }
         spans
     }
-    /// Up to which place that is known at the most.
+    /// The end of the last bytes of which it is known when they were recorded; zero where there are
+    /// none.
     pub fn known(&self) -> Bytes {
         self.lines().next_back().map_or(Bytes::ZERO, |(_, b)| offset(b.block))
     }
-    /// The stretches from block `first` on, up to `end`, as they are where `first` is the first.
+    /// The stretches from block `first` to block `end`, their places counted from `first`.
     pub(crate) fn moved(
         &self,
         first: u64,

@@ -164,8 +164,9 @@ impl Noted {
             _ => self.waiting.push_back(Arrival { from, to, began: at, at, of: Source::Here }),
         }
     }
-    /// These lines of a recording elsewhere, whose tolerance has doubled so often, were copied here,
-    /// up to block `done` before. Takes as many as wait at the most; nothing waits yet.
+    /// The recorded bytes are a copy of a part of another volume, which has these lines, and whose
+    /// tolerance has doubled so often. Those up to block `done` are known here already. Takes
+    /// [`WAITING_MAX`] of them; nothing waits yet.
     pub(crate) fn copied(
         &mut self,
         lines: impl Iterator<Item = (Point, Point)>,

@@ -326,6 +326,8 @@ impl Program {
         self.read(a, Bytes::kib(960), Bytes::kib(128));
         self.record(a + 1);
         self.play(b);
+        let (copy, of, start) = (name(a), name(a + 1), Bytes::ZERO);
+        let _ = self.call(Op::VolumeCopied { name: copy, of, start });
         self.create(c, Bytes::mib(1));
         self.record_shared(c);
         self.play_shared(c);

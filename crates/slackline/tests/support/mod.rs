@@ -14,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// A disk that is quick enough for quick tests.
-const PROFILE: &str = "\
+pub const PROFILE: &str = "\
 kind = 'linear'
 source = 'stated by the tests'
 confidence = 'none: a loaded machine may be slower'
