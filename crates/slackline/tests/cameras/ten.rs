@@ -41,6 +41,7 @@ impl Drop for Over<'_> {
 }
 
 /// What was killed when, and of each camera what was durable before.
+#[derive(Debug)]
 enum Killed {
     Daemon,
     Camera(usize, u64),
@@ -70,6 +71,8 @@ fn ten_cameras_lose_nothing_that_was_acknowledged_whoever_is_killed() {
     wait_until(|| durable(&cameras).iter().all(|&bytes| bytes > 100_000));
 
     let (over, mut killed, began) = (AtomicBool::new(false), Vec::new(), Instant::now());
+    // What each supervisor told, for whoever has to explain a gap.
+    let mut told = String::new();
     std::thread::scope(|scope| {
         let _over = Over(&over);
         for _ in 0..3 {
@@ -100,6 +103,7 @@ fn ten_cameras_lose_nothing_that_was_acknowledged_whoever_is_killed() {
                 _ => {
                     killed.push(Killed::Supervisor(number(), before.clone()));
                     cameras.kill();
+                    told += &std::fs::read_to_string(&cameras.events).unwrap();
                     cameras = Cameras::start(&dir, &file);
                 }
             }
@@ -111,6 +115,7 @@ fn ten_cameras_lose_nothing_that_was_acknowledged_whoever_is_killed() {
         }
     });
     let acknowledged = durable(&cameras);
+    told += &std::fs::read_to_string(&cameras.events).unwrap();
     cameras.end();
 
     let mut missing = 0;
@@ -133,7 +138,10 @@ fn ten_cameras_lose_nothing_that_was_acknowledged_whoever_is_killed() {
                     place >= durable[at] && last <= *when && next > *when && next < when + 60 * EACH
                 }
             };
-            assert!(killed.iter().any(explains), "{name}: nothing between {last} and {next}");
+            assert!(
+                killed.iter().any(explains),
+                "{name}: nothing between {last} and {next}; {killed:?}\n{told}"
+            );
             missing += next - last - 1;
         }
     }
