@@ -74,12 +74,16 @@ impl<'a> Cameras<'a> {
         self.seen(name)["durable_bytes"].as_u64().unwrap_or(0)
     }
 
-    /// The events of this kind so far.
-    fn events(&self, kind: &str) -> Vec<Value> {
+    /// The events so far.
+    fn told(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(&self.events).unwrap();
         let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-        let all = whole.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        all.filter(|event| event["event"] == kind).collect()
+        whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The events of this kind so far.
+    fn events(&self, kind: &str) -> Vec<Value> {
+        self.told().into_iter().filter(|event| event["event"] == kind).collect()
     }
 
     /// Ends it at once.
