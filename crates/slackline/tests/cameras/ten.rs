@@ -44,7 +44,7 @@ fn events<'a>(
     })
 }
 
-/// The number of the end of the second in which an event was told, at `began` or within a day.
+/// The number of the end of the second in which an event was told, at `began` or within a day of it.
 fn end(event: &Value, began: u64) -> u64 {
     let time = event["time"].as_str().unwrap();
     let [hour, minute, second] = [11, 14, 17].map(|at| time[at..at + 2].parse::<u64>().unwrap());
@@ -87,6 +87,7 @@ fn ten_cameras_lose_nothing_that_was_acknowledged_whoever_is_killed() {
     dir.run_with(&["record", "index", "--rate", "20MB/s"], &vec![7; 64 << 20]).recorded();
     let names: Vec<String> = (0..CAMERAS).map(|at| format!("cam{at}")).collect();
     let file: String = names.iter().map(|name| camera(&dir, name, size)).collect();
+    let first = number();
     let mut cameras = Cameras::start(&dir, &file);
     let durable = |cameras: &Cameras<'_>| -> Vec<u64> {
         names.iter().map(|name| cameras.durable(name)).collect()
@@ -95,7 +96,7 @@ fn ten_cameras_lose_nothing_that_was_acknowledged_whoever_is_killed() {
 
     let (over, mut killed, began) = (AtomicBool::new(false), Vec::new(), Instant::now());
     // What each supervisor told.
-    let (mut told, first) = (Vec::new(), number());
+    let mut told = Vec::new();
     std::thread::scope(|scope| {
         let _over = Over(&over);
         for _ in 0..3 {
