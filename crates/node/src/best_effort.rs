@@ -51,6 +51,8 @@ struct Operation {
     /// By whose contract it was asked for; none: by the volume's service.
     handle: Option<HandleId>,
     offset: Bytes,
+    /// The end of the whole blocks of the volume that it touches.
+    end: Bytes,
     span: Option<Span>,
     /// Its memory is of the line, not set aside for its volume.
     is_of_line: bool,
@@ -135,6 +137,12 @@ impl BestEffort {
     /// True while any operation touches the volume.
     pub(crate) fn touches(&self, volume: VolumeId) -> bool {
         self.operations.values().any(|operation| operation.volume == volume)
+    }
+
+    /// The end of what operations have of the volume; its beginning where none has anything.
+    pub(crate) fn reach(&self, volume: VolumeId) -> Bytes {
+        let operations = self.operations.values().filter(|operation| operation.volume == volume);
+        operations.map(|operation| operation.end).max().unwrap_or_default()
     }
 
     /// True while any operation writes to the volume.
@@ -366,6 +374,7 @@ impl BestEffort {
             volume,
             handle,
             offset,
+            end: offset + span.len,
             span: Some(span),
             is_of_line,
             kept: Kept::from(arrived),
@@ -435,6 +444,7 @@ impl BestEffort {
             volume,
             handle,
             offset: bytes.start,
+            end: blocks.end,
             span: Some(span),
             is_of_line,
             kept: Kept::from(arrived),
@@ -482,6 +492,7 @@ impl BestEffort {
             volume,
             handle: None,
             offset: EXTENT * extent,
+            end: EXTENT * extent + range.end,
             span: None,
             is_of_line: false,
             kept: Kept::from(now),

@@ -28,7 +28,7 @@ use core::ops::Range;
 use disk::online::Suspect;
 use queue::{Device, Handle, Queue, Rest};
 use sched::{Class, Request, Schedule, Task, TaskId};
-use store::Store;
+use store::{Store, Volume};
 use units::{Bytes, Command, Duration, Instant};
 
 /// What became of a command.
@@ -94,6 +94,9 @@ pub(crate) struct Core {
     pub reserves: Reserves,
     pub handles: Handles,
     pub moves: Moves,
+    /// A volume as it is when it was made smaller, while it is looked whether what was promised of it
+    /// holds on that map: what is cut cannot be had back.
+    pub smaller: Option<Volume>,
     pub measuring: Measuring,
     pub outputs: VecDeque<Output>,
     /// What the refusal that is answered next leaves to be searched.
@@ -158,6 +161,7 @@ impl Core {
             recharges: false,
             first_interval: config.commit_interval,
             late: config.host_latency,
+            smaller: None,
             freed: BTreeMap::new(),
             releasing: None,
             releases: 0,

@@ -452,6 +452,17 @@ impl Node {
         }
     }
 
+    /// Refuses where somebody is at work in a volume from `end` on, or behind.
+    fn check_idle_from(&self, volume: VolumeId, name: &str, end: Bytes) -> Result<(), Error> {
+        let size = self.core.store.volume(volume).expect("just found").size();
+        let open = self.streams.on(volume).filter_map(|id| self.streams.get(id));
+        let streams = open.filter(|stream| stream.reach(size) > end).count() as u64;
+        match streams > 0 || self.best_effort.reach(volume) > end {
+            true => Err(Error::VolumeBusy { name: String::from(name), streams }),
+            false => Ok(()),
+        }
+    }
+
     /// What else the node has of a volume that was removed goes.
     pub(crate) fn forget_removed(&mut self, now: Instant, volume: VolumeId, name: &str) {
         self.core.writes.forget(volume);
@@ -464,7 +475,8 @@ impl Node {
     }
 
     /// Grows or shrinks. While streams are open, what they were promised must
-    /// still hold on the new map, or nothing changes.
+    /// still hold on the new map, or nothing changes. What is beyond the new end goes only where
+    /// nobody is at work there; and what is recorded, where nobody uses the volume.
     pub(crate) fn resize(
         &mut self,
         now: Instant,
@@ -481,24 +493,27 @@ impl Node {
         if size < recorded && !may_cut {
             return Err(Error::WouldCut { name: String::from(name), recorded, size });
         }
+        let shrinks = size < before;
         let open: Vec<StreamId> = self.streams.on(volume).collect();
-        if size < before && (!open.is_empty() || self.best_effort.touches(volume)) {
-            let streams = open.len() as u64;
-            return Err(Error::VolumeBusy { name: String::from(name), streams });
+        if size < recorded {
+            self.check_idle(volume, name)?;
+        } else if shrinks {
+            self.check_idle_from(volume, name, size)?;
         }
         let held = self.core.under_contract(volume).len();
-        if size < before && held > 0 {
+        if shrinks && held > 0 {
             // On fewer disks its contract may not fit, and what was cut cannot be had back.
             let rule = "a volume under contract is not made smaller: take its contract away first";
             return Err(Error::Invalid { what: "size", rule });
         }
-        if size < before {
+        if shrinks {
             self.core.abandon_moves(Some(volume));
         }
         let taken: Vec<_> = rooms.iter().map(|room| self.taken(volume, room)).collect();
-        self.core.store.resize(volume, size)?;
-        if size < before {
-            self.core.writes.note_change(volume);
+        if shrinks {
+            self.core.smaller = self.core.store.volume(volume).map(|found| found.cut_to(size));
+        } else {
+            self.core.store.resize(volume, size)?;
         }
         let mut promised = Vec::new();
         let mut fits = self.fit_into(volume, rooms, &taken);
@@ -514,13 +529,18 @@ impl Node {
         if fits.is_ok() {
             fits = self.serve_again(now, volume);
         }
+        self.core.smaller = None;
+        if shrinks && fits.is_ok() {
+            fits = self.core.store.resize(volume, size).map_err(Error::from);
+            self.core.writes.note_change(volume);
+        }
         for promise in promised {
             match fits {
                 Ok(()) => self.keep_from_now_on(promise),
                 Err(_) => self.withdraw(promise),
             }
         }
-        if fits.is_err() {
+        if fits.is_err() && !shrinks {
             self.core.store.resize(volume, before).expect("shrinking back takes no space");
             if held > 1 {
                 // Some may have been admitted for the larger map, which takes no less.

@@ -23,6 +23,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
+use units::Bytes;
 
 /// After so many milliseconds without a byte a line breaks, where that is more than
 /// [`PAUSE_TIMES`] as long as nothing came before.
@@ -131,9 +132,15 @@ pub(crate) struct Noted {
 pub(crate) struct Recording(pub(crate) BTreeMap<VolumeId, Noted>);
 
 impl Recording {
-    /// The volume is gone, or some of it.
+    /// The volume is gone, or some of what is recorded in it.
     pub(crate) fn forget(&mut self, id: VolumeId) {
         self.0.remove(&id);
+    }
+    /// The volume, of which all that is recorded stays, has this size from now on.
+    pub(crate) fn cut(&mut self, id: VolumeId, size: Bytes) {
+        if let Some(noted) = self.0.get_mut(&id) {
+            noted.cut(blocks(size));
+        }
     }
 }
 
@@ -148,6 +155,13 @@ impl Noted {
     /// Something waits for a record.
     pub(crate) fn waits(&self) -> bool {
         !self.waiting.is_empty()
+    }
+    /// Blocks from this one on are there no more.
+    fn cut(&mut self, end: u64) {
+        self.waiting.retain(|arrival| arrival.from < end);
+        if let Some(last) = self.waiting.back_mut() {
+            last.to = last.to.min(end);
+        }
     }
     /// These blocks have arrived at a time; of those that were there before it is nothing new.
     pub(crate) fn arrived(&mut self, place: Range<u64>, at: u64) {

@@ -303,7 +303,10 @@ impl Store {
             return Err(StoreError::RingResized);
         }
         if size < volume.size() {
-            self.recording.forget(id);
+            match size < volume.length() {
+                true => self.recording.forget(id),
+                false => self.recording.cut(id, size),
+            }
             self.stage(Change::Cut { volume: id, size: size.get() });
             self.touch(id);
             return Ok(());

@@ -7,6 +7,7 @@ use crate::recorded::Recorded;
 use crate::runs::Runs;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use units::Bytes;
@@ -176,6 +177,19 @@ impl Volume {
         let (runs, rest) = (extents / r, extents % r);
         let own = runs / k + u32::from(slot < runs % k);
         own * r + if slot == runs % k { rest } else { 0 }
+    }
+    /// Its map as it is when it was cut to `size`, for whoever has to know before it is: with its
+    /// placement and its extents, and nothing of what is in them.
+    pub fn cut_to(&self, size: Bytes) -> Self {
+        let extents = size.div_ceil(EXTENT).min(self.extents()) as u32;
+        let mut cut = Self::new(self.id, String::new(), self.placement.zone, Vec::new());
+        cut.placement = self.placement.clone();
+        cut.slots = self.slots.clone();
+        for (slot, runs) in cut.slots.iter_mut().enumerate() {
+            runs.truncate(self.share(extents, slot));
+        }
+        cut.written = vec![0; extents as usize];
+        cut
     }
     /// The stretches of neighbouring extents that it has on all of its disks.
     pub fn stretches(&self) -> Stretches {

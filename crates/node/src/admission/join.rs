@@ -22,7 +22,8 @@ impl Core {
     /// places count. Cost: one look at each run of
     /// neighbouring extents.
     pub(crate) fn shares(&self, volume: VolumeId) -> Vec<Share> {
-        let volume = self.store.volume(volume).expect("the volume was found");
+        let smaller = self.smaller.as_ref().filter(|smaller| smaller.id() == volume);
+        let volume = smaller.or_else(|| self.store.volume(volume)).expect("the volume was found");
         let disks = &volume.placement().disks;
         let share = |&disk: &DiskIndex| {
             let mut span = volume.span_on(disk)?;

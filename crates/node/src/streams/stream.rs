@@ -235,6 +235,22 @@ impl Stream {
         self.written
     }
 
+    /// The end of what it has of its volume, which has this size: what its program was told of or has,
+    /// blocks that are in its window or on their way, and where it goes.
+    pub(crate) fn reach(&self, size: Bytes) -> Bytes {
+        if !self.strays.is_empty() {
+            return size;
+        }
+        let is_there = |slot: &Slot| !matches!(slot, Slot::Open | Slot::Nowhere);
+        let blocks = self.window.iter().filter(|(_, slot)| is_there(slot));
+        let last = blocks.map(|(block, _)| (self.contract.block * (block + 1)).min(size)).max();
+        let told = self.shared.map(|shared| shared.told);
+        let goes = self.going.as_ref().map(|going| going.to + self.contract.block);
+        let partial = self.partial.map(|partial| partial.upto);
+        let all = [last, told, goes, partial].into_iter().flatten();
+        all.fold(self.position + self.held, Bytes::max)
+    }
+
     /// How its volume's extents are shared out, and how late its requests may be.
     pub(crate) fn shares(&self, core: &Core) -> Vec<Share> {
         core.shares_with(self.volume, self.odds)

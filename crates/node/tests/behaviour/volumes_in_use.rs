@@ -3,8 +3,8 @@
 //! so, so that a transfer is under way for as long as it takes.
 
 use crate::driver::*;
-use node::{ContractRoom, DiskIndex, Error, Mode, Op, Reply, Ticket, WriteRange};
-use units::{Bytes, Instant};
+use node::{ContractRoom, DiskIndex, Error, Mode, Op, Placement, Reply, Ticket, WriteRange};
+use units::{Bytes, Duration, Instant};
 
 const VOLUME: &str = "film";
 const SIZE: Bytes = Bytes::mib(8);
@@ -60,7 +60,7 @@ fn space_is_not_taken_from_under_best_effort() {
         let mut driver = held();
         let transfer = begin(&mut driver);
         assert_eq!(driver.at_once(delete(VOLUME)), busy(0));
-        assert_eq!(driver.at_once(cut(SIZE - Bytes::MIB)), busy(0));
+        assert_eq!(driver.at_once(cut(Bytes::MIB)), busy(0));
         assert_eq!(driver.answer(transfer), None, "it is still under way");
         // Growing takes nothing away.
         let grown = driver.begin(cut(SIZE + Bytes::MIB));
@@ -74,6 +74,111 @@ fn space_is_not_taken_from_under_best_effort() {
         assert_eq!(wait(&mut driver, deleted), Ok(Reply::Done));
         assert!(matches!(driver.at_once(delete(VOLUME)), Err(Error::NoSuchVolume { .. })));
     }
+}
+
+/// What lies beyond the new end goes where nobody is at work there, whoever is at work before it.
+#[test]
+fn beside_best_effort_a_volume_is_made_smaller_behind_it() {
+    let mut driver = held();
+    let under_way = write_under_way(&mut driver);
+    let end = Bytes::mib(4) + LEN;
+    assert_eq!(driver.at_once(cut(end - Bytes::kib(4))), busy(0));
+    let cut = driver.begin(cut(end));
+    assert_eq!(wait(&mut driver, cut), Ok(Reply::Done));
+    assert_eq!(wait(&mut driver, under_way), Ok(Reply::Done));
+    driver.disks[0].holds = false;
+    assert_eq!(driver.node.volume(VOLUME).unwrap().size, Bytes::mib(5), "whole MiB");
+    assert_eq!(driver.read(VOLUME, Bytes::mib(4), LEN).unwrap(), pattern(2, Bytes::mib(4), LEN));
+}
+
+/// A writer and a reader go on, to the new end; what lay behind it is another volume's.
+#[test]
+fn under_streams_a_volume_is_made_smaller_behind_them() {
+    let mut driver = held();
+    driver.disks[0].holds = false;
+    let two = Bytes::mib(2);
+    let (writer, _) = driver.stream(open(VOLUME, Mode::Write, usual(), two));
+    let reader = driver.reader(VOLUME, usual());
+    driver.put_all(writer, 1, Bytes::MIB);
+    // It has a block of room, which begins where the other end would be.
+    let room = driver.ask(Op::StreamRoom { stream: writer, len_max: BLOCK });
+    assert!(matches!(room, Ok(Reply::Room { .. })), "{room:?}");
+    driver.done(Op::Sync);
+    assert_eq!(driver.at_once(cut(Bytes::mib(3))), busy(1), "the writer; the reader is before it");
+    driver.done(cut(Bytes::mib(4)));
+    let free = driver.node.status(driver.now).disks[0].free;
+    driver.recorded("other", free.round_down(Bytes::MIB), free.round_down(Bytes::MIB), 9);
+    driver.done(Op::StreamWrite { stream: writer, len: Bytes::ZERO });
+    driver.put_all(writer, 1, Bytes::MIB);
+    let size = Bytes::mib(4);
+    let beyond = driver.ask(Op::StreamRoom { stream: writer, len_max: BLOCK });
+    assert_eq!(beyond, Err(Error::VolumeFull { size }));
+    let mut at = Bytes::ZERO;
+    while at < size {
+        let (offset, bytes) = driver.next(reader, BLOCK);
+        assert!(offset == at && bytes == pattern(1, at, BLOCK), "{at}");
+        at += BLOCK;
+    }
+    assert!(driver.close(writer).is_ok() && driver.close(reader).is_ok());
+    for mib in 0..free / Bytes::MIB {
+        let at = Bytes::mib(mib);
+        assert!(
+            driver.read("other", at, Bytes::MIB).unwrap() == pattern(9, at, Bytes::MIB),
+            "{at}"
+        );
+    }
+}
+
+/// A volume of four extents lies on two disks, and is cut to one: its reader asks one disk for
+/// all. Where that does not fit nothing is cut.
+#[test]
+fn a_volume_is_made_smaller_under_a_reader_with_its_contract_or_not_at_all() {
+    let mut driver = Setup::new(2).open();
+    let on = |disks: &[u16]| {
+        let disks = disks.iter().map(|&disk| DiskIndex(disk)).collect();
+        Placement { disks, ..Placement::default() }
+    };
+    driver.done(create(VOLUME, Bytes::mib(4), on(&[0, 1])));
+    driver.write(VOLUME, 1, Bytes::ZERO, Bytes::MIB);
+    let reader = driver.reader(VOLUME, usual());
+    let promised = |driver: &Driver| {
+        let status = driver.node.status(driver.now);
+        [0, 1].map(|disk: usize| (status.disks[disk].utilisation_ppm, status.disks[disk].slack))
+    };
+    // Another volume has what the first disk has to promise.
+    driver.done(create("greedy", Bytes::MIB, on(&[0])));
+    let mut greedy = Vec::new();
+    for rate in [RATE * 2, RATE / 8, RATE / 16] {
+        let wish = contract(rate, BLOCK, Bytes::ZERO);
+        while let Ok(Reply::Stream { stream, .. }) =
+            driver.ask(open("greedy", Mode::Read, wish, Bytes::ZERO))
+        {
+            greedy.push(stream);
+        }
+    }
+    let before = (promised(&driver), driver.node.status(driver.now).memory);
+    let told = driver.at_once(resize(VOLUME, Bytes::MIB));
+    assert!(is_refused(&told), "{told:?}");
+    let after = (promised(&driver), driver.node.status(driver.now).memory);
+    assert_eq!(before, after);
+    assert_eq!(driver.node.volume(VOLUME).unwrap().extents, [2, 2]);
+    driver.run(Duration::from_secs(5));
+    for stream in greedy {
+        assert!(driver.close(stream).is_ok());
+    }
+    driver.done(resize(VOLUME, Bytes::MIB));
+    assert_eq!(driver.node.volume(VOLUME).unwrap().extents, [1, 0]);
+    for at in 0..16 {
+        let (offset, bytes) = driver.next(reader, BLOCK);
+        assert!(offset == BLOCK * at && bytes == pattern(1, offset, BLOCK), "{at}");
+    }
+    driver.run(Duration::from_secs(5));
+    // What one promises alone to a reader that is opened now.
+    let there = promised(&driver);
+    assert!(driver.close(reader).is_ok());
+    let reader = driver.reader(VOLUME, usual());
+    assert_eq!(there, promised(&driver));
+    assert!(driver.close(reader).is_ok());
 }
 
 /// A stream's writes go where they belong in its own order; a best-effort write to the same
