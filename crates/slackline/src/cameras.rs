@@ -16,24 +16,25 @@ mod limits;
 mod rate;
 mod shown;
 mod socket;
+mod telling;
 
+use crate::Common;
 use crate::failure::Failure;
 use crate::interrupts::interruption;
-use crate::{Common, output};
 use camera::Camera;
 use client::Client;
 use events::{Event, utc};
 use file::File;
 use limits::{ANSWER_WITHIN, LOOK, STOP_WITHIN};
 use shown::Snapshot;
-use std::io::IsTerminal;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
+use telling::Telling;
 use units::Bytes;
 
 /// Record all cameras of a file, and keep them recording.
@@ -57,10 +58,33 @@ pub struct Args {
     /// what each gives and has a contract for, how long its volume lasts
     #[arg(long)]
     status: bool,
+    /// Only this camera of the file, and no other; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    camera: Vec<String>,
 }
 
-/// How often the table on a terminal is drawn.
-const DRAW: Duration = Duration::from_secs(1);
+/// The names of the cameras of a file, where it can be read.
+pub fn names(path: &Path) -> Vec<String> {
+    let file = File::read(path).ok();
+    file.into_iter().flat_map(|file| file.cameras).map(|spec| spec.name).collect()
+}
+
+/// Of all cameras of a file those that were named; all, where none was.
+fn only<T>(
+    all: Vec<T>,
+    name: impl Fn(&T) -> &str,
+    wanted: &[String],
+    path: &Path,
+) -> Result<Vec<T>, Failure> {
+    let none = |wanted: &&String| all.iter().all(|one| name(one) != **wanted);
+    if let Some(none) = wanted.iter().find(none) {
+        let names: Vec<&str> = all.iter().map(name).collect();
+        let what = format!("{} has no camera {}", path.display(), report::quoted(none));
+        return Err(Failure::new(what, format!("name one of these: {}", names.join(", "))));
+    }
+    let is_wanted = |one: &T| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name(one));
+    Ok(all.into_iter().filter(is_wanted).collect())
+}
 
 /// Runs it.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
@@ -68,10 +92,12 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         // A file that was broken meanwhile must not hide how the cameras are, nor one that is not
         // for everybody's eyes.
         let stated = File::read(&args.file).ok().and_then(|file| file.status);
-        let snapshot = socket::ask(&args.file, stated.as_deref())?;
+        let mut snapshot = socket::ask(&args.file, stated.as_deref())?;
+        snapshot.cameras = only(snapshot.cameras, |seen| &seen.name, &args.camera, &args.file)?;
         return common.output().result(&snapshot, Snapshot::text);
     }
-    let file = File::read(&args.file)?;
+    let mut file = File::read(&args.file)?;
+    file.cameras = only(file.cameras, |spec| &spec.name, &args.camera, &args.file)?;
     if args.check {
         return check::run(&file, &common.client()?, common.output());
     }
@@ -97,19 +123,19 @@ fn supervise(
     let threads = begin(&cameras, &Client::at(common.socket()), &ended)?;
     answer(path, &cameras, listener)?;
     daemon::notify::tell("READY=1");
-    let mut screen = Screen::new(common.json);
+    let mut telling = Telling::start(common.json).map_err(no_thread)?;
     while !ended.load(Ordering::Relaxed) {
         let events = heard(&told);
         cameras.iter().for_each(|camera| camera.look());
-        screen.show(&events, || snapshot(path, &cameras))?;
+        telling.tell(&events, || snapshot(path, &cameras));
     }
     daemon::notify::tell("STOPPING=1");
     let until = Instant::now() + STOP_WITHIN;
     while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
-        screen.show(&heard(&told), || snapshot(path, &cameras))?;
+        telling.tell(&heard(&told), || snapshot(path, &cameras));
     }
     cameras.iter().for_each(|camera| camera.look());
-    screen.show(&heard(&told), || snapshot(path, &cameras))?;
+    telling.end(&heard(&told), || snapshot(path, &cameras), until);
     let unsaved: u64 = cameras.iter().map(|camera| camera.unsaved()).sum();
     if unsaved > 0 {
         let names = cameras.iter().filter(|camera| camera.unsaved() > 0);
@@ -175,47 +201,4 @@ fn snapshot(path: &Path, cameras: &[Arc<Camera>]) -> Snapshot {
 fn heard(told: &Receiver<Event>) -> Vec<Event> {
     let first = told.recv_timeout(LOOK).ok();
     first.into_iter().chain(told.try_iter()).collect()
-}
-
-/// Where it is told.
-struct Screen {
-    json: bool,
-    is_terminal: bool,
-    /// Lines of the table that stands there.
-    lines: usize,
-    drawn: Option<Instant>,
-}
-
-impl Screen {
-    fn new(json: bool) -> Self {
-        let is_terminal = !json && std::io::stdout().is_terminal();
-        Self { json, is_terminal, lines: 0, drawn: None }
-    }
-
-    fn show(&mut self, events: &[Event], now: impl FnOnce() -> Snapshot) -> Result<(), Failure> {
-        let tell = |event: &Event| if self.json { event.json() } else { event.words() };
-        let mut text: String = events.iter().map(tell).collect();
-        if self.is_terminal {
-            let due = self.drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW);
-            if text.is_empty() && !due {
-                return Ok(());
-            }
-            self.drawn = Some(Instant::now());
-            let table = self.table(&now());
-            let above = self.lines;
-            self.lines = table.lines().count();
-            let back = if above > 0 { format!("\x1b[{above}A\x1b[J") } else { String::new() };
-            text = back + &text + &table;
-        }
-        if text.is_empty() { Ok(()) } else { output::print(text.as_bytes()) }
-    }
-
-    /// The table, no wider and no longer than the terminal: what is longer would not be overwritten.
-    fn table(&self, snapshot: &Snapshot) -> String {
-        let (wide, high) = ratatui::crossterm::terminal::size().unwrap_or((80, 24));
-        let cut = |line: &str| line.chars().take(usize::from(wide.max(2)) - 1).collect::<String>();
-        let text = snapshot.text();
-        let lines = text.lines().take(usize::from(high.max(3)) - 2).map(cut);
-        lines.map(|line| line + "\n").collect()
-    }
 }

@@ -1,4 +1,4 @@
-//! What a shell offers where a volume, a stream, a disk, a model or a policy is meant.
+//! What a shell offers where a volume, a stream, a disk, a camera, a model or a policy is meant.
 //!
 //! The shells' own parts come from clap_complete, which asks this command at each press of the key.
 //! Invariant: whoever presses it is not held up and hears no error: where no daemon answers soon,
@@ -24,6 +24,7 @@ enum Meant {
     Volume,
     Stream,
     Disk,
+    Camera,
     Model,
     Policy,
     File,
@@ -39,6 +40,7 @@ const PLACES: &[(&[&str], &str, Meant)] = &[
     (&["volume", "keep"], "name", Meant::Volume),
     (&["volume", "resize"], "name", Meant::Volume),
     (&["volume", "rename"], "name", Meant::Volume),
+    (&["volume", "copy"], "volume", Meant::Volume),
     (&["volume", "chown"], "name", Meant::Volume),
     (&["volume", "chmod"], "name", Meant::Volume),
     (&["volume", "set"], "name", Meant::Volume),
@@ -50,6 +52,7 @@ const PLACES: &[(&[&str], &str, Meant)] = &[
     (&["stream", "show"], "id", Meant::Stream),
     (&["stream", "set"], "id", Meant::Stream),
     (&["stream", "close"], "id", Meant::Stream),
+    (&["cameras"], "camera", Meant::Camera),
     (&["pool", "profile"], "disk", Meant::Disk),
     (&["pool", "reprofile"], "disk", Meant::Disk),
     (&["pool", "set"], "policy", Meant::Policy),
@@ -122,6 +125,7 @@ fn candidates(meant: Meant) -> Vec<CompletionCandidate> {
             let disks = client.status()?.disks.into_iter();
             Ok(disks.map(|it| (it.disk.to_string(), it.device)).collect())
         }),
+        Meant::Camera => cameras(),
         Meant::Model => disk::Model::names().map(CompletionCandidate::new).collect(),
         Meant::Policy => policies::ALL.iter().map(|it| CompletionCandidate::new(it.name)).collect(),
         Meant::File => Vec::new(),
@@ -135,6 +139,14 @@ fn offered(
     client::set_answer_within(ANSWER_WITHIN);
     let found = ask(&Client::at(socket())).unwrap_or_default().into_iter();
     found.map(|(name, about)| CompletionCandidate::new(name).help(Some(about.into()))).collect()
+}
+
+/// The cameras of the file that the line names so far.
+fn cameras() -> Vec<CompletionCandidate> {
+    let words = std::env::args_os().skip_while(|word| word != "cameras").skip(1);
+    let mut files = words.map(PathBuf::from).filter(|word| word.is_file());
+    let names = files.next().map(|file| crate::cameras::names(&file)).unwrap_or_default();
+    names.into_iter().map(CompletionCandidate::new).collect()
 }
 
 /// The socket that the line names so far, else the one that it would go to.
@@ -170,7 +182,7 @@ mod tests {
             let Some(named) = named else { continue };
             assert!(named.get::<ArgValueCandidates>().is_some(), "{}", one.get_name());
         }
-        for one in command.get_subcommands() {
+        for one in command.get_subcommands().chain(volumes.get_subcommands()) {
             let named = one.get_arguments().find(|argument| argument.get_id() == "volume");
             let Some(named) = named.filter(|it| it.is_positional()) else { continue };
             assert!(named.get::<ArgValueCandidates>().is_some(), "{}", one.get_name());

@@ -68,6 +68,9 @@ pub enum Command {
     },
     Copy(copy::Args),
     /// Grow or shrink a volume, also while it is in use
+    ///
+    /// While streams are open it can be made as small as what is recorded, where nobody reads or
+    /// writes behind the new end just then and what the streams were promised holds on what is left.
     Resize {
         /// Its name
         name: String,

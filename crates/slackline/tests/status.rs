@@ -123,6 +123,10 @@ fn a_shell_offers_what_the_daemon_has_and_nothing_where_there_is_none() {
     assert_eq!(offers(&["disk", "show", "laptop"]), ["laptop-4200"]);
     assert_eq!(offers(&["pool", "set", "--policy", "delta-l-"]), ["delta-l-1999"]);
     assert_eq!(offers(&["serve", "profile.t"]), ["profile.toml"]);
+    let cameras =
+        "[[camera]]\nname = 'gate'\nrate = '1MB/s'\nsource = 'rtsp://a/b'\nsize = '1GB'\n";
+    std::fs::write(dir.path("c.toml"), cameras).unwrap();
+    assert_eq!(offers(&["cameras", "c.toml", "--status", "--camera", "g"]), ["gate"]);
     // The daemon of another socket, which the line names.
     let socket = dir.text("s.sock");
     let named = ["--socket", &socket, "play", "cam"];

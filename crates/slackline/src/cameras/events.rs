@@ -11,7 +11,8 @@ use time::OffsetDateTime;
 #[derive(Clone, Debug)]
 pub struct Event {
     at: SystemTime,
-    camera: String,
+    /// None where it is of all of them.
+    camera: Option<String>,
     kind: &'static str,
     what: String,
     next: String,
@@ -21,8 +22,13 @@ pub struct Event {
 impl Event {
     /// Now, of this camera.
     pub fn new(camera: &str, kind: &'static str, what: impl Into<String>) -> Self {
-        let (camera, what, next) = (camera.to_owned(), what.into(), String::new());
-        Self { at: SystemTime::now(), camera, kind, what, next, figures: Map::new() }
+        Self { camera: Some(camera.to_owned()), ..Self::of_all(kind, what) }
+    }
+
+    /// Now, of all cameras.
+    pub fn of_all(kind: &'static str, what: impl Into<String>) -> Self {
+        let (what, next, at) = (what.into(), String::new(), SystemTime::now());
+        Self { at, camera: None, kind, what, next, figures: Map::new() }
     }
 
     /// What to do about it.
@@ -41,7 +47,8 @@ impl Event {
 
     /// For a person.
     pub fn words(&self) -> String {
-        let mut text = format!("{}  {}: {}\n", utc(self.at), self.camera, self.what);
+        let camera = self.camera.iter().map(|name| format!("{name}: ")).collect::<String>();
+        let mut text = format!("{}  {camera}{}\n", utc(self.at), self.what);
         if !self.next.is_empty() {
             text += &format!("  next: {}\n", self.next);
         }

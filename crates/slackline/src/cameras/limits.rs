@@ -34,6 +34,10 @@ pub const CHILD_WITHIN: Duration = Duration::from_secs(3);
 pub const STOP_WITHIN: Duration = Duration::from_secs(10);
 /// How often threads look whether they shall end.
 pub const LOOK: Duration = Duration::from_millis(100);
+/// How often the table on a terminal is drawn.
+pub const DRAW: Duration = Duration::from_secs(1);
+/// Bytes of events that wait for whoever reads standard output.
+pub const UNTOLD_MAX: usize = 1 << 20;
 /// The daemon has so long for an answer: it is on this machine.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 /// Whoever has no bytes for so long tells the daemon that it pauses, and hears whether the daemon
@@ -49,3 +53,5 @@ pub const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(200), Duratio
 pub const ASK_AGAIN_LATER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// Connections to the status socket are served one after the other, each within this.
 pub const STATUS_WITHIN: Duration = Duration::from_secs(1);
+/// Whoever asks there has an answer within this, or none: some may be before him.
+pub const ANSWERED_WITHIN: Duration = Duration::from_secs(10);

@@ -4,7 +4,7 @@
 //! Invariants: one supervisor for one file; what a dead one left behind is no obstacle; whoever does
 //! not take the answer keeps nobody waiting.
 
-use super::limits::STATUS_WITHIN;
+use super::limits::{ANSWERED_WITHIN, STATUS_WITHIN};
 use super::shown::Snapshot;
 use crate::failure::Failure;
 use std::fs::{DirBuilder, Permissions};
@@ -12,6 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 
 /// Longest answer that is read.
 const ANSWER_MAX: u64 = 16 << 20;
@@ -72,16 +73,27 @@ pub fn tell(mut to: UnixStream, snapshot: &Snapshot) {
     let _ = to.set_write_timeout(Some(STATUS_WITHIN)).and_then(|()| to.write_all(&text));
 }
 
-/// Asks the supervisor of this file.
+/// Asks the supervisor of this file, for a bounded time.
 pub fn ask(file: &Path, stated: Option<&Path>) -> Result<Snapshot, Failure> {
     let places = places(file, stated);
+    let next = "look whether its process is there, and whether it was stopped";
+    let hangs = format!("the supervisor of {} does not answer", file.display());
+    let file = file.to_owned();
+    // Of one that was stopped not even the connection comes about, once enough have asked.
+    let (tell, told) = mpsc::channel();
+    let asks = move || tell.send(ask_at(&places, &file));
+    let thread = std::thread::Builder::new().name("slackline-ask".into()).spawn(asks);
+    thread.map_err(|error| Failure::new(format!("a thread cannot be started: {error}"), ""))?;
+    told.recv_timeout(ANSWERED_WITHIN).unwrap_or_else(|_| Err(Failure::new(hangs, next)))
+}
+
+fn ask_at(places: &[PathBuf], file: &Path) -> Result<Snapshot, Failure> {
     let mut cause = io::Error::from(io::ErrorKind::NotFound);
-    for place in &places {
+    for place in places {
         match UnixStream::connect(place) {
             Ok(from) => {
                 let mut text = Vec::new();
-                let within = from.set_read_timeout(Some(10 * STATUS_WITHIN));
-                let read = within.and_then(|()| from.take(ANSWER_MAX).read_to_end(&mut text));
+                let read = from.take(ANSWER_MAX).read_to_end(&mut text);
                 return read.and_then(|_| Ok(serde_json::from_slice(&text)?)).map_err(|error| {
                     let what = format!("the supervisor at {}: {error}", place.display());
                     Failure::new(what, "look whether its process is there")

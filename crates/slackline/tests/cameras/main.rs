@@ -186,6 +186,70 @@ fn what_a_full_buffer_drops_is_counted_to_the_byte() {
     assert_eq!(missing * LINE, lost, "{gaps:?}");
 }
 
+/// What nobody reads holds up no camera, and not the end.
+#[test]
+fn a_supervisor_that_nobody_listens_to_records_on_and_ends() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    // Each time it fails it says something else, so that each time is told.
+    let fails = "[[camera]]\nname = 'fails'\nretry_max = '20ms'\ncommand = ['sh', '-c', \
+                 'head -c 300 /dev/zero | tr \"\\\\0\" x >&2; echo >&2; echo $$ >&2; exit 1']\n";
+    let gate = counts(&dir, "gate", 4_000_000, "true") + "size = '64MiB'\n";
+    let file = write(&dir, &(gate + fails));
+    let (mut told, to) = std::io::pipe().unwrap();
+    rustix::pipe::fcntl_setpipe_size(&to, 4_096).unwrap();
+    let mut command = dir.command(&["cameras", &file, "--json"]);
+    let child = command.stdout(to).stdin(Stdio::null()).spawn().unwrap();
+    drop(command);
+    let mut cameras = Cameras { dir: &dir, file, events: dir.path("none"), child };
+    wait_until(|| cameras.seen("fails")["starts"].as_u64() > Some(30));
+    let before = cameras.durable("gate");
+    wait_until(|| cameras.durable("gate") > before + 500_000);
+    signal(cameras.child.id(), "TERM");
+    let mut ended = None;
+    wait_until(|| {
+        ended = cameras.child.try_wait().unwrap();
+        ended.is_some()
+    });
+    assert_eq!(ended.unwrap().code(), Some(0));
+    let mut text = String::new();
+    told.read_to_string(&mut text).unwrap();
+    let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(first["event"], "open");
+    assert!(text.len() <= 4_096, "what was told of 30 failures fills the pipe: {}", text.len());
+    assert!(breaks(&numbers(&dir, "gate")).is_empty());
+}
+
+/// Of a supervisor that was stopped nothing is heard, and that is said.
+#[test]
+fn one_camera_of_a_file_is_meant_by_its_name() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let both = counts(&dir, "gate", 1_000_000, "true") + &counts(&dir, "yard", 1_000_000, "true");
+    let file = write(&dir, &both);
+    let one = ["cameras", &file, "--camera", "yard"];
+    let check = dir.run(&[&one[..], &["--check", "--json"]].concat()).succeeded().json();
+    assert_eq!(check["cameras"].as_array().unwrap().len(), 1);
+    let mut command = dir.command(&[&one[..], &["--json"]].concat());
+    let events = dir.path("events");
+    command.stdout(File::create(&events).unwrap()).stdin(Stdio::null());
+    let child = command.spawn().unwrap();
+    let cameras = Cameras { dir: &dir, file, events, child };
+    wait_until(|| cameras.seen("yard")["durable_bytes"].as_u64() > Some(100_000));
+    let file = &cameras.file;
+    let text = dir.run(&["cameras", file, "--status", "--camera", "yard"]).succeeded();
+    assert!(text.text().contains("yard") && !text.text().contains("gate"), "{}", text.text());
+    let none = dir.run(&["cameras", file, "--status", "--camera", "gate"]);
+    none.failed(1, &["has no camera gate", "yard"]);
+    dir.run(&["cameras", file, "--check", "--camera", "gatt"])
+        .failed(1, &["no camera gatt", "gate, yard"]);
+    signal(cameras.child.id(), "STOP");
+    dir.run(&["cameras", file, "--status"]).failed(1, &["does not answer", "was stopped"]);
+    signal(cameras.child.id(), "CONT");
+    assert!(cameras.end().is_empty(), "nothing was lost");
+    dir.run(&["volume", "show", "gate"]).failed(1, &["gate"]);
+}
+
 /// Whether somebody of this group of processes still runs, after a moment.
 fn runs(group: &str) -> bool {
     let runs = || {
