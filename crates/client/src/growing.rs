@@ -2,7 +2,8 @@
 //!
 //! The daemon grows a volume for whoever asks, within quotas and the room of the pool, also while it
 //! is recorded to. So a writer asks in time: while there is still room for seconds of its
-//! contract. Where the daemon refuses, recording goes on; the writer asks again as it goes, since
+//! contract. Somebody may make it smaller meanwhile; the daemon leaves a writer ten seconds then, and
+//! it looks more often than that. Where the daemon refuses, recording goes on; the writer asks again as it goes, since
 //! somebody may have made room, and tells the refusal where the volume is full.
 
 use crate::naming::Durable;
@@ -17,6 +18,8 @@ const STEP_MIN: Bytes = Bytes::mib(64);
 /// It gets it while there is still room for so many seconds: an answer of the daemon can wait for
 /// a commit, and the daemon's for other programs.
 const AHEAD_SECONDS: u64 = 20;
+/// It looks for what others have made of the volume whenever it has written what so many seconds bring.
+const LOOK_SECONDS: u64 = 5;
 /// Where it is refused, it is asked for again behind this part of what is left.
 const AGAIN: u64 = 8;
 /// Less than this is not asked for, nor sooner than behind this.
@@ -32,6 +35,9 @@ pub(crate) struct Growing {
     step: Bytes,
     /// Nothing is asked for before the writer is here.
     again: Bytes,
+    /// When the writer is here it is looked how large the volume is; and so far behind that.
+    look: Bytes,
+    looks: Bytes,
     refused: Option<Error>,
 }
 
@@ -49,6 +55,8 @@ impl Growing {
             ahead: in_seconds(rate, AHEAD_SECONDS).saturating_add(window).saturating_add(block),
             step: in_seconds(rate, STEP_SECONDS).max(STEP_MIN),
             again: Bytes::ZERO,
+            look: Bytes::ZERO,
+            looks: in_seconds(rate, LOOK_SECONDS),
             refused: None,
         }
     }
@@ -56,6 +64,11 @@ impl Growing {
     /// Whether a writer that goes on at `position` has to ask for more.
     #[inline]
     pub(crate) fn is_due(&self, position: Bytes) -> bool {
+        position >= self.look || self.lacks(position)
+    }
+
+    #[inline]
+    fn lacks(&self, position: Bytes) -> bool {
         self.size < self.limit
             && position >= self.again
             && position.saturating_add(self.ahead) > self.size
@@ -64,9 +77,15 @@ impl Growing {
     /// Asks for more, and for less of it where the pool has no more. A refusal is kept until the
     /// volume is full.
     pub(crate) fn grow(&mut self, client: &Client, position: Bytes) {
+        if position >= self.look {
+            self.look = position.saturating_add(self.looks).saturating_add(Bytes::new(1));
+            if let Ok(volume) = client.volume(&self.volume) {
+                self.size = volume.size_bytes;
+            }
+        }
         let needed = position.saturating_add(self.ahead).saturating_sub(self.size);
         let mut more = needed.saturating_add(self.step);
-        while self.is_due(position) {
+        while self.lacks(position) {
             let size = self.size.saturating_add(more).min(self.limit);
             match client.grow_volume(&self.volume, size, Bytes::ZERO, Durable::WithNextSync) {
                 Ok(volume) => {

@@ -92,6 +92,9 @@ pub const ZEROS: Bytes = Bytes::kib(64);
 pub const REGIONS_BASE: Bytes = Bytes::new(1 << 48);
 /// one region after so many bytes: the largest window is as long.
 pub const REGION_STRIDE: Bytes = Bytes::new(1 << 31);
+/// A volume is made smaller under a writer where that leaves it room for so long at its rate, behind
+/// its window: time for whoever sees to it to make the volume larger again.
+pub const SHRINK_LEAVES: Duration = Duration::from_secs(10);
 /// The longest time for which deadlines are advanced, and windows made, because the host is
 /// late; one that is later keeps no time.
 pub const HOST_LATENCY_MAX: Duration = Duration::from_secs(60);

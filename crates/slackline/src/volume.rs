@@ -69,8 +69,9 @@ pub enum Command {
     Copy(copy::Args),
     /// Grow or shrink a volume, also while it is in use
     ///
-    /// While streams are open it can be made as small as what is recorded, where nobody reads or
-    /// writes behind the new end just then and what the streams were promised holds on what is left.
+    /// While streams are open it can be made as small as what is recorded, where nobody is at work
+    /// behind the new end, each writer has room for 10 s of its contract, and what the streams were
+    /// promised holds on what is left.
     Resize {
         /// Its name
         name: String,

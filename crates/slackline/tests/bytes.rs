@@ -430,3 +430,26 @@ fn a_volume_grows_whatever_it_is_called_by_then() {
     assert_eq!(client.volume("v").unwrap().size_bytes, size);
     assert_eq!(client.volume("w").unwrap().length_bytes.get(), 20_000_000);
 }
+
+/// Somebody makes it smaller: it grows again before its writer is at its end.
+#[test]
+fn a_growing_volume_that_is_made_smaller_grows_again() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let client = client::Client::at(dir.path("s.sock"));
+    let mib = client::units::Bytes::mib;
+    client.volume_create(&client::control::VolumeCreate::new("v", mib(8))).unwrap();
+    let rate = client::units::Rate::per_second(1_000_000);
+    let contract = client::Contract::at(rate).block(client::units::Bytes::kib(64)).terms();
+    let mut writer = client.growing_writer("v", contract, Default::default(), mib(100)).unwrap();
+    let bytes = noise(13, 40_000_000).bytes();
+    let (first, rest) = bytes.split_at(1_000_000);
+    std::io::Write::write_all(&mut writer, first).unwrap();
+    assert!(client.volume("v").unwrap().size_bytes > mib(60));
+    let refused = client.volume_resize("v", mib(8)).unwrap_err();
+    assert_eq!(refused.code(), Some(client::Code::VolumeBusy), "{refused}");
+    client.volume_resize("v", mib(16)).unwrap();
+    std::io::Write::write_all(&mut writer, rest).unwrap();
+    writer.close().unwrap();
+    assert_eq!(client.volume("v").unwrap().length_bytes.get(), 40_000_000);
+}

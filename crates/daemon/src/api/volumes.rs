@@ -150,8 +150,8 @@ pub(super) async fn volume_show(
 
 /// Grow or shrink a volume, also while it is in use. To less than what is recorded only
 /// where the request says that it may be cut, and nobody uses it; else to a size behind which
-/// nobody reads or writes just then. What open streams were promised holds on the new size, or
-/// the request is refused.
+/// nobody is at work, and which leaves each writer room for 10 s of its contract. What open streams
+/// were promised holds on the new size, or the request is refused.
 #[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes",
     params(("name" = String, Path, description = "The name of the volume"),
         ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \

@@ -16,6 +16,7 @@ use crate::admission::contract::{self, Joined, Share};
 use crate::admission::odds::AtOdds;
 use crate::api::*;
 use crate::core::Core;
+use crate::limits;
 use crate::memory::places::WindowMemory;
 use crate::streams::landing::Landed;
 use crate::streams::shared::Shared;
@@ -236,7 +237,8 @@ impl Stream {
     }
 
     /// The end of what it has of its volume, which has this size: what its program was told of or has,
-    /// blocks that are in its window or on their way, and where it goes.
+    /// blocks that are in its window or on their way, and where it goes; of a writer also what it
+    /// comes to next.
     pub(crate) fn reach(&self, size: Bytes) -> Bytes {
         if !self.strays.is_empty() {
             return size;
@@ -247,7 +249,10 @@ impl Stream {
         let told = self.shared.map(|shared| shared.told);
         let goes = self.going.as_ref().map(|going| going.to + self.contract.block);
         let partial = self.partial.map(|partial| partial.upto);
-        let all = [last, told, goes, partial].into_iter().flatten();
+        let ahead = self.contract.rate.bytes_in(limits::SHRINK_LEAVES);
+        let comes = || (self.contract.block * self.window.end()).saturating_add(ahead);
+        let comes = self.mode.writes().then(comes);
+        let all = [last, told, goes, partial, comes].into_iter().flatten();
         all.fold(self.position + self.held, Bytes::max)
     }
 

@@ -97,20 +97,22 @@ fn under_streams_a_volume_is_made_smaller_behind_them() {
     let mut driver = held();
     driver.disks[0].holds = false;
     let two = Bytes::mib(2);
-    let (writer, _) = driver.stream(open(VOLUME, Mode::Write, usual(), two));
+    // 10 s of it are 1.25 MiB.
+    let slow = contract(RATE / 8, BLOCK, Bytes::ZERO);
+    let (writer, _) = driver.stream(open(VOLUME, Mode::Write, slow, two));
     let reader = driver.reader(VOLUME, usual());
     driver.put_all(writer, 1, Bytes::MIB);
-    // It has a block of room, which begins where the other end would be.
     let room = driver.ask(Op::StreamRoom { stream: writer, len_max: BLOCK });
     assert!(matches!(room, Ok(Reply::Room { .. })), "{room:?}");
     driver.done(Op::Sync);
-    assert_eq!(driver.at_once(cut(Bytes::mib(3))), busy(1), "the writer; the reader is before it");
-    driver.done(cut(Bytes::mib(4)));
+    let refused = driver.at_once(cut(Bytes::mib(4)));
+    assert_eq!(refused, busy(1), "the writer, which would be there soon; the reader is before it");
+    driver.done(cut(Bytes::mib(5)));
     let free = driver.node.status(driver.now).disks[0].free;
     driver.recorded("other", free.round_down(Bytes::MIB), free.round_down(Bytes::MIB), 9);
     driver.done(Op::StreamWrite { stream: writer, len: Bytes::ZERO });
-    driver.put_all(writer, 1, Bytes::MIB);
-    let size = Bytes::mib(4);
+    driver.put_all(writer, 1, two);
+    let size = Bytes::mib(5);
     let beyond = driver.ask(Op::StreamRoom { stream: writer, len_max: BLOCK });
     assert_eq!(beyond, Err(Error::VolumeFull { size }));
     let mut at = Bytes::ZERO;

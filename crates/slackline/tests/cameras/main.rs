@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use support::{Scratch, signal, wait_until};
 
@@ -74,16 +74,9 @@ impl<'a> Cameras<'a> {
         self.seen(name)["durable_bytes"].as_u64().unwrap_or(0)
     }
 
-    /// The events so far.
-    fn told(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(&self.events).unwrap();
-        let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-        whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
     /// The events of this kind so far.
     fn events(&self, kind: &str) -> Vec<Value> {
-        self.told().into_iter().filter(|event| event["event"] == kind).collect()
+        told(&self.events).into_iter().filter(|event| event["event"] == kind).collect()
     }
 
     /// Ends it at once.
@@ -112,6 +105,13 @@ impl Drop for Cameras<'_> {
             self.child.wait().unwrap();
         }
     }
+}
+
+/// The events that stand in a file.
+fn told(events: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(events).unwrap();
+    let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+    whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The numbers in a volume.
