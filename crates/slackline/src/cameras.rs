@@ -25,7 +25,7 @@ use camera::Camera;
 use client::Client;
 use events::{Event, utc};
 use file::File;
-use limits::{ANSWER_WITHIN, LOOK, STOP_WITHIN};
+use limits::{ANSWER_WITHIN, FILE_MAX, LOOK, STOP_WITHIN, TELL_WITHIN};
 use shown::Snapshot;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -58,14 +58,16 @@ pub struct Args {
     /// what each gives and has a contract for, how long its volume lasts
     #[arg(long)]
     status: bool,
-    /// Only this camera of the file, and no other; may be given more than once
+    /// Of the file only this camera, or those that this names when it is given more than once. One
+    /// supervisor runs for a file, whichever of its cameras it has
     #[arg(long, value_name = "NAME")]
     camera: Vec<String>,
 }
 
 /// The names of the cameras of a file, where it can be read.
 pub fn names(path: &Path) -> Vec<String> {
-    let file = File::read(path).ok();
+    let is_short = path.metadata().is_ok_and(|found| found.is_file() && found.len() <= FILE_MAX);
+    let file = is_short.then(|| File::read(path).ok()).flatten();
     file.into_iter().flat_map(|file| file.cameras).map(|spec| spec.name).collect()
 }
 
@@ -74,12 +76,12 @@ fn only<T>(
     all: Vec<T>,
     name: impl Fn(&T) -> &str,
     wanted: &[String],
-    path: &Path,
+    whose: &str,
 ) -> Result<Vec<T>, Failure> {
     let none = |wanted: &&String| all.iter().all(|one| name(one) != **wanted);
     if let Some(none) = wanted.iter().find(none) {
         let names: Vec<&str> = all.iter().map(name).collect();
-        let what = format!("{} has no camera {}", path.display(), report::quoted(none));
+        let what = format!("{whose} has no camera {}", report::quoted(none));
         return Err(Failure::new(what, format!("name one of these: {}", names.join(", "))));
     }
     let is_wanted = |one: &T| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name(one));
@@ -89,15 +91,14 @@ fn only<T>(
 /// Runs it.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     if args.status {
-        // A file that was broken meanwhile must not hide how the cameras are, nor one that is not
-        // for everybody's eyes.
-        let stated = File::read(&args.file).ok().and_then(|file| file.status);
-        let mut snapshot = socket::ask(&args.file, stated.as_deref())?;
-        snapshot.cameras = only(snapshot.cameras, |seen| &seen.name, &args.camera, &args.file)?;
+        let mut snapshot = socket::ask(&args.file)?;
+        let whose = format!("the supervisor of {}", args.file.display());
+        snapshot.cameras = only(snapshot.cameras, |seen| &seen.name, &args.camera, &whose)?;
         return common.output().result(&snapshot, Snapshot::text);
     }
     let mut file = File::read(&args.file)?;
-    file.cameras = only(file.cameras, |spec| &spec.name, &args.camera, &args.file)?;
+    let whose = args.file.display().to_string();
+    file.cameras = only(file.cameras, |spec| &spec.name, &args.camera, &whose)?;
     if args.check {
         return check::run(&file, &common.client()?, common.output());
     }
@@ -107,7 +108,15 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     client::set_answer_within(ANSWER_WITHIN);
     let supervised = supervise(&args.file, file, listener, common);
     let _ = std::fs::remove_file(&path);
-    supervised
+    let Err(failure) = supervised else { return Ok(()) };
+    // A terminal that was stopped would not let it end.
+    let (code, json) = (failure.exit_code, common.json);
+    let telling = std::thread::spawn(move || failure.report(json));
+    let until = Instant::now() + TELL_WITHIN;
+    while !telling.is_finished() && Instant::now() < until {
+        std::thread::sleep(LOOK / 10);
+    }
+    std::process::exit(code.into())
 }
 
 fn supervise(
@@ -135,6 +144,8 @@ fn supervise(
         telling.tell(&heard(&told), || snapshot(path, &cameras));
     }
     cameras.iter().for_each(|camera| camera.look());
+    // What the cameras had was what the time was for.
+    let until = until.max(Instant::now() + TELL_WITHIN);
     telling.end(&heard(&told), || snapshot(path, &cameras), until);
     let unsaved: u64 = cameras.iter().map(|camera| camera.unsaved()).sum();
     if unsaved > 0 {

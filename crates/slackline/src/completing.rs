@@ -144,8 +144,8 @@ fn offered(
 /// The cameras of the file that the line names so far.
 fn cameras() -> Vec<CompletionCandidate> {
     let words = std::env::args_os().skip_while(|word| word != "cameras").skip(1);
-    let mut files = words.map(PathBuf::from).filter(|word| word.is_file());
-    let names = files.next().map(|file| crate::cameras::names(&file)).unwrap_or_default();
+    let mut names = words.map(|word| crate::cameras::names(Path::new(&word)));
+    let names = names.find(|names| !names.is_empty()).unwrap_or_default();
     names.into_iter().map(CompletionCandidate::new).collect()
 }
 

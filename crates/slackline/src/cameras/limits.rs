@@ -32,6 +32,10 @@ pub const LOSS_OVER: Duration = Duration::from_secs(5);
 pub const CHILD_WITHIN: Duration = Duration::from_secs(3);
 /// All of it ends within this after SIGTERM, or says what did not.
 pub const STOP_WITHIN: Duration = Duration::from_secs(10);
+/// And then so long for what is left to be told.
+pub const TELL_WITHIN: Duration = Duration::from_secs(1);
+/// A larger file is not read for the names in it, which a shell asks for.
+pub const FILE_MAX: u64 = 1 << 20;
 /// How often threads look whether they shall end.
 pub const LOOK: Duration = Duration::from_millis(100);
 /// How often the table on a terminal is drawn.

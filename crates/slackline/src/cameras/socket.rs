@@ -4,6 +4,7 @@
 //! Invariants: one supervisor for one file; what a dead one left behind is no obstacle; whoever does
 //! not take the answer keeps nobody waiting.
 
+use super::file::File;
 use super::limits::{ANSWERED_WITHIN, STATUS_WITHIN};
 use super::shown::Snapshot;
 use crate::failure::Failure;
@@ -74,14 +75,18 @@ pub fn tell(mut to: UnixStream, snapshot: &Snapshot) {
 }
 
 /// Asks the supervisor of this file, for a bounded time.
-pub fn ask(file: &Path, stated: Option<&Path>) -> Result<Snapshot, Failure> {
-    let places = places(file, stated);
+pub fn ask(file: &Path) -> Result<Snapshot, Failure> {
     let next = "look whether its process is there, and whether it was stopped";
     let hangs = format!("the supervisor of {} does not answer", file.display());
     let file = file.to_owned();
     // Of one that was stopped not even the connection comes about, once enough have asked.
     let (tell, told) = mpsc::channel();
-    let asks = move || tell.send(ask_at(&places, &file));
+    let asks = move || {
+        // A file that was broken meanwhile must not hide how the cameras are, nor one that is not
+        // for everybody's eyes.
+        let stated = File::read(&file).ok().and_then(|file| file.status);
+        tell.send(ask_at(&places(&file, stated.as_deref()), &file))
+    };
     let thread = std::thread::Builder::new().name("slackline-ask".into()).spawn(asks);
     thread.map_err(|error| Failure::new(format!("a thread cannot be started: {error}"), ""))?;
     told.recv_timeout(ANSWERED_WITHIN).unwrap_or_else(|_| Err(Failure::new(hangs, next)))

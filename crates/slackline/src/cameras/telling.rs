@@ -1,13 +1,16 @@
 //! Where all of it is told: lines on standard output, or on a terminal a table with lines above it.
 //!
-//! Invariants: whoever reads slowly, or not at all, holds up nobody; what he misses is counted and
-//! told; an output that fails ends no recording.
+//! Invariants: whoever reads slowly, or not at all, holds up nobody; events that he misses, and those
+//! that could not be written, are counted and told; an output that fails ends no recording.
 
 use super::events::Event;
 use super::limits::{DRAW, UNTOLD_MAX};
 use super::shown::Snapshot;
+use crate::failure::Failure;
 use crate::output;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,15 +20,24 @@ pub struct Telling {
     json: bool,
     is_terminal: bool,
     /// To the thread that writes.
-    texts: SyncSender<String>,
+    texts: SyncSender<Text>,
     thread: JoinHandle<()>,
-    /// Events that wait for it, as text.
-    waiting: String,
-    /// Events that found no room there.
+    /// Events that it could not write.
+    unwritten: Arc<AtomicU64>,
+    /// Events that wait for it.
+    waiting: Text,
+    /// Events that found no room there, or were not written.
     missed: u64,
     /// Lines of the table that stands on the terminal.
     lines: usize,
     drawn: Option<Instant>,
+}
+
+/// What is written at a time, and how many events that tells of.
+#[derive(Clone, Debug, Default)]
+struct Text {
+    text: String,
+    events: u64,
 }
 
 impl Telling {
@@ -38,28 +50,36 @@ impl Telling {
         // One that is written, and one that waits.
         let (texts, told) = sync_channel(1);
         let thread = std::thread::Builder::new().name("slackline-tell".into());
-        let thread = thread.spawn(move || write(&told))?;
-        let (waiting, drawn) = (String::new(), None);
-        Ok(Self { json, is_terminal, texts, thread, waiting, missed: 0, lines: 0, drawn })
+        let unwritten = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&unwritten);
+        let thread = thread.spawn(move || {
+            write(&told, &count, is_terminal, |text| output::print(text.as_bytes()));
+        })?;
+        let (waiting, missed, lines, drawn) = (Text::default(), 0, 0, None);
+        Ok(Self { json, is_terminal, texts, thread, unwritten, waiting, missed, lines, drawn })
     }
 
     /// Tells these events, and how all cameras are `now`, where that is shown. Never waits.
     pub fn tell(&mut self, events: &[Event], now: impl FnOnce() -> Snapshot) {
         for event in events {
             let text = self.text(event);
-            match self.waiting.len() + text.len() > UNTOLD_MAX {
-                true => self.missed += 1,
-                false => self.waiting += &text,
+            if self.waiting.text.len() + text.len() > UNTOLD_MAX {
+                self.missed += 1;
+            } else {
+                self.waiting.text += &text;
+                self.waiting.events += 1;
             }
         }
+        self.missed += self.unwritten.swap(0, Ordering::Relaxed);
         let due = self.is_terminal && self.drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW);
-        if self.waiting.is_empty() && self.missed == 0 && !due {
+        if self.is_over() && !due {
             return;
         }
-        let mut text = self.waiting.clone();
+        let Text { mut text, mut events } = self.waiting.clone();
         if self.missed > 0 {
-            let what = format!("{} events were not told: nobody read them", self.missed);
+            let what = format!("{} events were not told: nobody took them", self.missed);
             text += &self.text(&Event::of_all("untold", what).with("events", self.missed));
+            events += self.missed;
         }
         let mut lines = 0;
         if self.is_terminal {
@@ -69,10 +89,15 @@ impl Telling {
             text = back + &text + &table;
         }
         // Where nobody has taken the last one, or the thread is gone, it waits.
-        if self.texts.try_send(text).is_ok() {
+        if self.texts.try_send(Text { text, events }).is_ok() {
             (self.lines, self.missed, self.drawn) = (lines, 0, Some(Instant::now()));
-            self.waiting.clear();
+            self.waiting = Text::default();
         }
+    }
+
+    /// Nothing waits to be told.
+    fn is_over(&self) -> bool {
+        self.waiting.events == 0 && self.missed == 0
     }
 
     /// The last of it, for which there is time up to `until`.
@@ -80,7 +105,7 @@ impl Telling {
         const LOOK: Duration = Duration::from_millis(10);
         self.drawn = None;
         self.tell(events, &now);
-        while !self.waiting.is_empty() && Instant::now() < until {
+        while !self.is_over() && !self.thread.is_finished() && Instant::now() < until {
             std::thread::sleep(LOOK);
             self.tell(&[], &now);
         }
@@ -95,15 +120,25 @@ impl Telling {
     }
 }
 
-/// Writes what it is given, to the end.
-fn write(texts: &Receiver<String>) {
+/// Writes what it is given, to the end, and counts the events of what it could not write. That is
+/// told once on standard error, where that takes it.
+fn write(
+    texts: &Receiver<Text>,
+    unwritten: &AtomicU64,
+    is_terminal: bool,
+    mut print: impl FnMut(&str) -> Result<(), Failure>,
+) {
     let mut failed = false;
-    for text in texts {
-        let written = output::print(text.as_bytes());
-        if let Err(failure) = &written
-            && !failed
-        {
-            eprintln!("slackline: warning: {}; the cameras go on", failure.what);
+    for Text { text, events } in texts {
+        // A part of a line may stand there.
+        let text = if failed && !is_terminal { format!("\n{text}") } else { text };
+        let written = print(&text);
+        if let Err(failure) = &written {
+            unwritten.fetch_add(events, Ordering::Relaxed);
+            if !failed {
+                let what = &failure.what;
+                let _ = writeln!(io::stderr(), "slackline: warning: {what}; the cameras go on");
+            }
         }
         failed = written.is_err();
     }
@@ -111,7 +146,9 @@ fn write(texts: &Receiver<String>) {
 
 /// The table, no wider and no longer than the terminal: what is longer would not be overwritten.
 fn table(snapshot: &Snapshot) -> String {
-    let (wide, high) = ratatui::crossterm::terminal::size().unwrap_or((80, 24));
+    let size =
+        ratatui::crossterm::terminal::size().ok().filter(|&(wide, high)| wide > 0 && high > 0);
+    let (wide, high) = size.unwrap_or((80, 24));
     let cut = |line: &str| line.chars().take(usize::from(wide.max(2)) - 1).collect::<String>();
     let text = snapshot.text();
     let lines = text.lines().take(usize::from(high.max(3)) - 2).map(cut);
@@ -121,33 +158,77 @@ fn table(snapshot: &Snapshot) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
+
+    fn telling(unwritten: &Arc<AtomicU64>) -> (Telling, Receiver<Text>) {
+        let (texts, told) = sync_channel(1);
+        let (thread, unwritten) = (std::thread::spawn(|| {}), Arc::clone(unwritten));
+        let (waiting, json, is_terminal) = (Text::default(), true, false);
+        let (missed, lines, drawn) = (0, 0, None);
+        let telling =
+            Telling { json, is_terminal, texts, thread, unwritten, waiting, missed, lines, drawn };
+        (telling, told)
+    }
+
+    fn tell(telling: &mut Telling, texts: &[&str]) {
+        let events: Vec<_> = texts.iter().map(|text| Event::new("gate", "down", *text)).collect();
+        telling.tell(&events, || unreachable!("no table is shown"));
+    }
+
+    fn lines(text: &Text) -> Vec<Value> {
+        text.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
 
     /// What does not fit is counted, and the count is told with what did, once.
     #[test]
     fn what_nobody_reads_is_counted() {
-        let (texts, told) = sync_channel(1);
-        let thread = std::thread::spawn(|| {});
-        let (waiting, drawn) = (String::new(), None);
-        let (json, is_terminal, missed, lines) = (true, false, 0, 0);
-        let mut telling =
-            Telling { json, is_terminal, texts, thread, waiting, missed, lines, drawn };
-        let all = || unreachable!("no table is shown");
-        let event = |text: &str| [Event::new("gate", "down", text)];
-        telling.tell(&event("first"), all);
+        let (mut telling, told) = telling(&Arc::default());
+        tell(&mut telling, &["first"]);
         let long = "x".repeat(UNTOLD_MAX / 4);
-        for _ in 0..5 {
-            telling.tell(&event(&long), all);
-        }
-        let read =
-            || told.try_recv().map(|text| text.lines().map(String::from).collect::<Vec<_>>());
-        assert_eq!(read().unwrap().len(), 1);
-        telling.tell(&[], all);
-        let rest = read().unwrap();
+        tell(&mut telling, &[&*long; 5]);
+        assert_eq!(lines(&told.try_recv().unwrap()).len(), 1);
+        tell(&mut telling, &[]);
+        let rest = lines(&told.try_recv().unwrap());
         assert_eq!(rest.len(), 4);
-        let last: serde_json::Value = serde_json::from_str(&rest[3]).unwrap();
-        assert_eq!((&last["event"], &last["events"]), (&"untold".into(), &2.into()));
-        assert!(last["camera"].is_null());
-        telling.tell(&[], all);
-        assert!(read().is_err(), "once");
+        assert_eq!((&rest[3]["event"], &rest[3]["events"]), (&"untold".into(), &2.into()));
+        assert!(rest[3]["camera"].is_null());
+        tell(&mut telling, &[]);
+        assert!(told.try_recv().is_err(), "once");
+    }
+
+    /// What an output does not take is counted as well, and what comes then begins a line.
+    #[test]
+    fn what_is_not_written_is_counted() {
+        let unwritten = Arc::default();
+        let (mut telling, told) = telling(&unwritten);
+        let mut out = String::new();
+        for (texts, fails) in [(&["a", "b"][..], true), (&["c"], true), (&[], false)] {
+            tell(&mut telling, texts);
+            let (one, rest) = sync_channel(1);
+            one.send(told.try_recv().unwrap()).unwrap();
+            drop(one);
+            write(&rest, &unwritten, false, |text| {
+                out = text.into();
+                if fails { Err(Failure::new("full", "")) } else { Ok(()) }
+            });
+        }
+        let last: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+        assert_eq!((&last["event"], &last["events"]), (&"untold".into(), &3.into()), "{out}");
+    }
+
+    #[test]
+    fn a_line_that_follows_a_torn_one_begins_anew() {
+        let (one, texts) = sync_channel(2);
+        for text in ["first\n", "second\n"] {
+            one.send(Text { text: text.into(), events: 1 }).unwrap();
+        }
+        drop(one);
+        let (mut out, unwritten) = (String::new(), AtomicU64::new(0));
+        write(&texts, &unwritten, false, |text| {
+            let fails = out.is_empty();
+            out += if fails { "fir" } else { text };
+            if fails { Err(Failure::new("full", "")) } else { Ok(()) }
+        });
+        assert_eq!((&*out, unwritten.into_inner()), ("fir\nsecond\n", 1));
     }
 }

@@ -240,7 +240,7 @@ fn one_camera_of_a_file_is_meant_by_its_name() {
     let text = dir.run(&["cameras", file, "--status", "--camera", "yard"]).succeeded();
     assert!(text.text().contains("yard") && !text.text().contains("gate"), "{}", text.text());
     let none = dir.run(&["cameras", file, "--status", "--camera", "gate"]);
-    none.failed(1, &["has no camera gate", "yard"]);
+    none.failed(1, &["the supervisor of", "has no camera gate", "yard"]);
     dir.run(&["cameras", file, "--check", "--camera", "gatt"])
         .failed(1, &["no camera gatt", "gate, yard"]);
     signal(cameras.child.id(), "STOP");
