@@ -50,7 +50,13 @@ impl Error {
         self.problem().and_then(|problem| problem.refusal.as_ref())
     }
 
-    /// True where the same request may succeed when it is tried again, though nobody gives
+    /// True where what is in the way passes by itself ([`Problem::passes`]): it is worth to ask again
+    /// some seconds later.
+    pub fn passes(&self) -> bool {
+        self.problem().is_some_and(|problem| problem.passes)
+    }
+
+    /// True where the same request may succeed when it is tried again at once, though nobody gives
     /// anything back: a refusal that is undecided, or too much that waits at this moment.
     pub fn may_be_tried_again(&self) -> bool {
         let undecided = self.refusal().is_some_and(|refusal| refusal.undecided);

@@ -34,7 +34,7 @@ pub fn of(error: &Error) -> Problem {
             let text = error.to_string();
             let (detail, next) = text.rsplit_once("; ").unwrap_or((&text, "close some streams"));
             let detail = detail.strip_prefix("contract refused: ").unwrap_or(detail);
-            Problem::new(Code::Refused, detail, next)
+            Problem { passes: true, ..Problem::new(Code::Refused, detail, next) }
         }
         Error::PolicyRefused { .. } => {
             let text = error.to_string();

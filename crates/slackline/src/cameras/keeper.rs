@@ -68,7 +68,7 @@ impl From<Error> for WhyNot {
             (_, Some(Code::ShuttingDown | Code::NoSuchStream | Code::Silent)) => {
                 ("no daemon", true)
             }
-            (_, Some(Code::Refused)) => ("refused", error.may_be_tried_again()),
+            (_, Some(Code::Refused)) => ("refused", error.may_be_tried_again() || error.passes()),
             (_, Some(Code::NoMemory | Code::Quota)) => ("refused", false),
             (_, Some(Code::Busy | Code::VolumeBusy)) => ("busy", true),
             (_, Some(Code::VolumeFull | Code::PoolFull)) => ("full", false),
@@ -256,4 +256,21 @@ fn renegotiate(camera: &Camera, writer: &mut Writer) -> Result<(), WhyNot> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use client::Problem;
+
+    /// A host that is busy for a while costs a camera seconds, not half a minute.
+    #[test]
+    fn what_passes_by_itself_is_asked_for_again_soon() {
+        let soon = |code, passes| {
+            let problem = Problem { passes, ..Problem::new(code, "why", "what next") };
+            WhyNot::from(Error::Problem(Box::new(problem))).soon
+        };
+        assert!(soon(Code::Refused, true) && soon(Code::VolumeBusy, false));
+        assert!(!soon(Code::Refused, false) && !soon(Code::VolumeFull, false));
+    }
 }

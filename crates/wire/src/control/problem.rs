@@ -91,6 +91,10 @@ pub struct Problem {
     /// The figures, where admission refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
+    /// What is in the way passes by itself, as a host does that is busy for a while: the same request
+    /// may be taken later, though nobody gives anything back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passes: bool,
 }
 
 impl Problem {
@@ -104,6 +108,7 @@ impl Problem {
             code,
             next_step: next_step.into(),
             refusal: None,
+            passes: false,
         }
     }
 }
