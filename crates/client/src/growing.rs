@@ -2,9 +2,10 @@
 //!
 //! The daemon grows a volume for whoever asks, within quotas and the room of the pool, also while it
 //! is recorded to. So a writer asks in time: while there is still room for seconds of its
-//! contract. Somebody may make it smaller meanwhile; the daemon leaves a writer ten seconds then, and
-//! it looks more often than that. Where the daemon refuses, recording goes on; the writer asks again as it goes, since
-//! somebody may have made room, and tells the refusal where the volume is full.
+//! contract. Somebody may make the volume smaller meanwhile; the daemon leaves a writer room for ten
+//! seconds then, and the writer looks more often than that. Where the daemon refuses, recording goes
+//! on; the writer asks again as it goes, since somebody may have made room, and tells the refusal where
+//! the volume is full.
 
 use crate::naming::Durable;
 use crate::{Client, Code, Error};
@@ -18,7 +19,7 @@ const STEP_MIN: Bytes = Bytes::mib(64);
 /// It gets it while there is still room for so many seconds: an answer of the daemon can wait for
 /// a commit, and the daemon's for other programs.
 const AHEAD_SECONDS: u64 = 20;
-/// It looks for what others have made of the volume whenever it has written what so many seconds bring.
+/// It looks how large the volume is whenever it has written what so many seconds bring.
 const LOOK_SECONDS: u64 = 5;
 /// Where it is refused, it is asked for again behind this part of what is left.
 const AGAIN: u64 = 8;
@@ -35,9 +36,9 @@ pub(crate) struct Growing {
     step: Bytes,
     /// Nothing is asked for before the writer is here.
     again: Bytes,
-    /// When the writer is here it is looked how large the volume is; and so far behind that.
+    /// When the writer is here, it looks how large the volume is; the next time so far behind that.
     look: Bytes,
-    looks: Bytes,
+    look_step: Bytes,
     refused: Option<Error>,
 }
 
@@ -56,7 +57,7 @@ impl Growing {
             step: in_seconds(rate, STEP_SECONDS).max(STEP_MIN),
             again: Bytes::ZERO,
             look: Bytes::ZERO,
-            looks: in_seconds(rate, LOOK_SECONDS),
+            look_step: in_seconds(rate, LOOK_SECONDS).max(Bytes::new(1)),
             refused: None,
         }
     }
@@ -78,7 +79,7 @@ impl Growing {
     /// volume is full.
     pub(crate) fn grow(&mut self, client: &Client, position: Bytes) {
         if position >= self.look {
-            self.look = position.saturating_add(self.looks).saturating_add(Bytes::new(1));
+            self.look = position.saturating_add(self.look_step);
             if let Ok(volume) = client.volume(&self.volume) {
                 self.size = volume.size_bytes;
             }

@@ -445,22 +445,16 @@ impl Node {
 
     /// Refuses where somebody uses a volume that is to be removed.
     pub(crate) fn check_idle(&self, volume: VolumeId, name: &str) -> Result<(), Error> {
-        let streams = self.streams.count_on(volume) as u64;
-        match streams > 0 || self.best_effort.touches(volume) {
-            true => Err(Error::VolumeBusy { name: String::from(name), streams }),
-            false => Ok(()),
-        }
+        let streams = self.streams.count_on(volume);
+        busy_where(streams > 0 || self.best_effort.touches(volume), name, streams)
     }
 
     /// Refuses where somebody is at work in a volume from `end` on, or behind.
     fn check_idle_from(&self, volume: VolumeId, name: &str, end: Bytes) -> Result<(), Error> {
         let size = self.core.store.volume(volume).expect("just found").size();
         let open = self.streams.on(volume).filter_map(|id| self.streams.get(id));
-        let streams = open.filter(|stream| stream.reach(size) > end).count() as u64;
-        match streams > 0 || self.best_effort.reach(volume) > end {
-            true => Err(Error::VolumeBusy { name: String::from(name), streams }),
-            false => Ok(()),
-        }
+        let streams = open.filter(|stream| stream.reach(size) > end).count();
+        busy_where(streams > 0 || self.best_effort.reach(volume) > end, name, streams)
     }
 
     /// What else the node has of a volume that was removed goes.
@@ -940,4 +934,10 @@ impl Node {
             None => {}
         }
     }
+}
+
+/// Refuses where a volume is in use, by so many streams.
+fn busy_where(is_used: bool, name: &str, streams: usize) -> Result<(), Error> {
+    let streams = streams as u64;
+    if is_used { Err(Error::VolumeBusy { name: String::from(name), streams }) } else { Ok(()) }
 }

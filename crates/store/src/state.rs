@@ -243,13 +243,7 @@ impl State {
             Ok(extents) if u64::from(extents) <= volume.extents() => extents,
             _ => return Err("a volume is cut to more than it has"),
         };
-        let mut freed = Freed::new();
-        for slot in 0..volume.slots.len() {
-            let (disk, keeps) = (volume.placement.disks[slot], volume.share(extents, slot));
-            let cut = volume.slots[slot].truncate(keeps);
-            freed.extend(cut.into_iter().map(|run| (disk, run)));
-        }
-        volume.written.truncate(extents as usize);
+        let freed = volume.truncate(extents);
         volume.scattered.split_off(&extents);
         volume.length = volume.length.min(size);
         volume.recorded.cut(Bytes::new(size));

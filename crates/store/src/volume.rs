@@ -5,6 +5,7 @@ use crate::api::{Ownership, Service, Times};
 use crate::blocks::Blocks;
 use crate::recorded::Recorded;
 use crate::runs::Runs;
+use crate::state::Freed;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec;
@@ -181,15 +182,23 @@ impl Volume {
     /// Its map as it is when it was cut to `size`, for whoever has to know before it is: with its
     /// placement and its extents, and nothing of what is in them.
     pub fn cut_to(&self, size: Bytes) -> Self {
-        let extents = size.div_ceil(EXTENT).min(self.extents()) as u32;
         let mut cut = Self::new(self.id, String::new(), self.placement.zone, Vec::new());
         cut.placement = self.placement.clone();
         cut.slots = self.slots.clone();
-        for (slot, runs) in cut.slots.iter_mut().enumerate() {
-            runs.truncate(self.share(extents, slot));
-        }
-        cut.written = vec![0; extents as usize];
+        cut.written = vec![0; self.written.len()];
+        cut.truncate(size.div_ceil(EXTENT).min(self.extents()) as u32);
         cut
+    }
+    /// Keeps its first extents, no more than it has, and gives the others.
+    pub(crate) fn truncate(&mut self, extents: u32) -> Freed {
+        let mut freed = Freed::new();
+        for slot in 0..self.slots.len() {
+            let (disk, keeps) = (self.placement.disks[slot], self.share(extents, slot));
+            let cut = self.slots[slot].truncate(keeps);
+            freed.extend(cut.into_iter().map(|run| (disk, run)));
+        }
+        self.written.truncate(extents as usize);
+        freed
     }
     /// The stretches of neighbouring extents that it has on all of its disks.
     pub fn stretches(&self) -> Stretches {

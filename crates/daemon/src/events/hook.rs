@@ -182,13 +182,11 @@ mod tests {
         // dead and not yet taken note of by whoever has it now.
         let started = format!("/proc/{}/stat", number().trim());
         let runs = || std::fs::read_to_string(&started).is_ok_and(|text| !text.contains(") Z "));
-        for _ in 0..3_000 {
-            if !runs() {
-                break;
-            }
+        let ends = (0..3_000).any(|_| {
             std::thread::sleep(LOOK);
-        }
-        assert!(!runs(), "what it started still runs");
+            !runs()
+        });
+        assert!(ends, "what it started still runs");
         let why = run(&directory.path().join("none"), String::new()).unwrap_err();
         assert!(why.starts_with("cannot be run: "), "{why}");
     }

@@ -236,24 +236,23 @@ impl Stream {
         self.written
     }
 
-    /// The end of what it has of its volume, which has this size: what its program was told of or has,
-    /// blocks that are in its window or on their way, and where it goes; of a writer also what it
-    /// comes to next.
+    /// The end of what it is at in its volume, which has this size. Of a writer that is its window,
+    /// where it is and where it goes, and what it comes to next; of a reader the blocks that it has
+    /// asked for.
     pub(crate) fn reach(&self, size: Bytes) -> Bytes {
+        let block = self.contract.block;
         if !self.strays.is_empty() {
             return size;
         }
-        let is_there = |slot: &Slot| !matches!(slot, Slot::Open | Slot::Nowhere);
-        let blocks = self.window.iter().filter(|(_, slot)| is_there(slot));
-        let last = blocks.map(|(block, _)| (self.contract.block * (block + 1)).min(size)).max();
-        let told = self.shared.map(|shared| shared.told);
-        let goes = self.going.as_ref().map(|going| going.to + self.contract.block);
-        let partial = self.partial.map(|partial| partial.upto);
-        let ahead = self.contract.rate.bytes_in(limits::SHRINK_LEAVES);
-        let comes = || (self.contract.block * self.window.end()).saturating_add(ahead);
-        let comes = self.mode.writes().then(comes);
-        let all = [last, told, goes, partial, comes].into_iter().flatten();
-        all.fold(self.position + self.held, Bytes::max)
+        if self.mode.writes() {
+            let goes = self.going.as_ref().map_or(Bytes::ZERO, |going| going.to);
+            let window = (block * self.window.first()).max(goes) + block * self.window.len();
+            return window.saturating_add(self.contract.rate.bytes_in(limits::SHRINK_LEAVES));
+        }
+        let is_asked = |slot: &Slot| !matches!(slot, Slot::Open | Slot::Nowhere);
+        let asked = self.window.iter().filter(|(_, slot)| is_asked(slot));
+        let last = asked.map(|(number, _)| (block * (number + 1)).min(size)).max();
+        last.unwrap_or_default()
     }
 
     /// How its volume's extents are shared out, and how late its requests may be.

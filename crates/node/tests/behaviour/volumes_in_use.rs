@@ -131,6 +131,19 @@ fn under_streams_a_volume_is_made_smaller_behind_them() {
     }
 }
 
+/// A reader has asked for a block that reaches beyond what is recorded, into what would go.
+#[test]
+fn a_volume_is_not_made_smaller_within_a_block_that_a_reader_has_asked_for() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded(VOLUME, Bytes::mib(4), Bytes::MIB, 1);
+    let long = contract(RATE, Bytes::mib(2), Bytes::ZERO);
+    let reader = driver.reader(VOLUME, long);
+    assert_eq!(driver.at_once(resize(VOLUME, Bytes::MIB)), busy(1));
+    driver.done(resize(VOLUME, Bytes::mib(2)));
+    assert!(driver.close(reader).is_ok());
+    driver.done(resize(VOLUME, Bytes::MIB));
+}
+
 /// A volume of four extents lies on two disks, and is cut to one: its reader asks one disk for
 /// all. Where that does not fit nothing is cut.
 #[test]

@@ -33,6 +33,11 @@ pub struct Log {
     stamp: u64,
     /// Answers with success, by kind of operation: what a history has done.
     pub done: [u64; 8],
+    /// Volumes that were made smaller while somebody recorded to them.
+    pub shrunk_beside: u64,
+    /// The size of each volume, and how many record to it, as far as was answered.
+    sizes: [Bytes; VOLUMES as usize],
+    writers: [u64; VOLUMES as usize],
 }
 
 impl Log {
@@ -42,9 +47,19 @@ impl Log {
     }
     /// The power went, and is back.
     pub fn crash(&mut self) {
+        self.writers = Default::default();
         let (at_invoke, at_return) = (self.tick(), Some(self.tick()));
         let kind = Kind::Crash;
         self.events.push(Event { client: 0, at_invoke, at_return, kind, volume: 0, cells: 0..0 });
+    }
+}
+
+impl Log {
+    /// A volume has this size from now on.
+    pub fn sized(&mut self, volume: u32, size: Bytes) {
+        let size = size.round_up(Bytes::MIB);
+        let before = std::mem::replace(&mut self.sizes[volume as usize], size);
+        self.shrunk_beside += u64::from(size < before && self.writers[volume as usize] > 0);
     }
 }
 
@@ -64,8 +79,12 @@ enum Doing {
     Rest,
     /// Room for a write of these bytes.
     Room(u32, WriteRange),
-    /// The end of a write, a shrink or a deletion; its place in the log.
+    /// The end of a write or a deletion; its place in the log.
     Change(usize),
+    /// The same of another size.
+    Resize(usize, Bytes),
+    /// A volume of this size.
+    Create(u32, Bytes),
     /// A read, asked for at this tick; of a stream, opened then.
     Read(u32, u64),
     Sync(u64),
@@ -207,8 +226,8 @@ impl Client {
                 let size = PAGE * self.random.below(4 * 256);
                 let cells = size / CELL..u64::MAX;
                 // Shrunk or grown: what is behind the new end is zeros when it comes back.
-                self.doing =
-                    Doing::Change(self.begins(Kind::Durable { stamp: ZEROS }, volume, cells));
+                let at = self.begins(Kind::Durable { stamp: ZEROS }, volume, cells);
+                self.doing = Doing::Resize(at, size);
                 Op::VolumeResize { name: name(volume), size, may_cut: true }
             }
             80 => {
@@ -218,8 +237,8 @@ impl Client {
                 Op::VolumeDelete { name: name(volume) }
             }
             81..84 => {
-                self.doing = Doing::Other;
                 let size = Bytes::mib(self.random.between(1, 3));
+                self.doing = Doing::Create(volume, size);
                 let placement = placement(self.is_long);
                 Op::VolumeCreate { name: name(volume), size, placement, access: Default::default() }
             }
@@ -236,6 +255,8 @@ impl Client {
             number => {
                 let mode = if number < 94 { Mode::Write } else { Mode::Read };
                 let (block, rate, most, places) = match self.is_long {
+                    // Slow ones leave room for a shrink behind them.
+                    false if self.random.chance(50) => (Bytes::kib(64), 20_000, Bytes::kib(256), 8),
                     false => (Bytes::kib(64), 300_000, Bytes::kib(256), 20),
                     true => (LONG, 3_000_000, LONG, 2),
                 };
@@ -281,6 +302,12 @@ impl Client {
         let tick = self.tick();
         self.happened(tick, Kind::Sync, stream.volume, stream.start / CELL..stream.at / CELL);
         self.done(5);
+    }
+
+    /// Nobody records by this stream any more.
+    fn closed(&self, stream: &Stream) {
+        let writers = &mut self.log.borrow_mut().writers[stream.volume as usize];
+        *writers -= u64::from(stream.mode == Mode::Write && *writers > 0);
     }
 
     fn stamp(&self) -> u64 {
@@ -329,13 +356,24 @@ impl Program for Client {
                 let priority = self.random.chance(30).then_some(Priority::Background);
                 context.ask(0, Op::Write { volume: name(volume), range, span, priority });
             }
+            (Doing::Create(volume, size), Ok(_)) => {
+                self.log.borrow_mut().sized(volume, size);
+                self.next(context);
+            }
+            (Doing::Resize(at, size), Ok(_)) => {
+                let volume = self.log.borrow().events[at].volume;
+                self.log.borrow_mut().sized(volume, size);
+                self.done(1);
+                self.ended(at);
+                self.next(context);
+            }
             (Doing::Change(at), Ok(_)) => {
                 let kind = self.log.borrow().events[at].kind.clone();
                 self.done(usize::from(matches!(kind, Kind::Durable { .. })));
                 self.ended(at);
                 self.next(context);
             }
-            (Doing::Change(at), Err(error)) => {
+            (Doing::Change(at) | Doing::Resize(at, _), Err(error)) => {
                 if !matches!(error, Error::Device { .. } | Error::ReadOnly { .. }) {
                     // Refused: it has not happened.
                     self.log.borrow_mut().events[at].cells = 0..0;
@@ -356,6 +394,8 @@ impl Program for Client {
             }
             (Doing::Open(volume, mode, at), Ok(Reply::Stream { stream: id, .. })) => {
                 let (left, opened) = (self.random.between(1, 12), self.tick());
+                let records = u64::from(mode == Mode::Write);
+                self.log.borrow_mut().writers[volume as usize] += records;
                 self.done(4);
                 let waiting = Vec::new();
                 let start = at;
@@ -399,6 +439,7 @@ impl Program for Client {
             (Doing::StreamClose(mut stream), Ok(_)) => {
                 if stream.mode == Mode::Write {
                     self.is_durable(&mut stream);
+                    self.closed(&stream);
                 }
                 self.next(context);
             }
@@ -411,6 +452,7 @@ impl Program for Client {
                 Err(_),
             ) => {
                 context.ask(1, Op::StreamClose { stream: stream.id });
+                self.closed(&stream);
                 self.next(context);
             }
             _ => self.next(context),

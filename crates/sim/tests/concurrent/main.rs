@@ -32,6 +32,7 @@ enum Trouble {
 struct Outcome {
     done: [u64; 8],
     reads: u64,
+    shrunk_beside: u64,
     /// Commands that disk 0 has served before the first cut.
     commands: u64,
 }
@@ -69,6 +70,7 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
     }
     for volume in 0..VOLUMES {
         make(&mut world, name(volume), 3);
+        log.borrow_mut().sized(volume, Bytes::mib(3));
     }
     let clients = random.between(2, 6) as u32;
     for number in 0..clients {
@@ -102,7 +104,7 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
     world.run_for(Duration::from_secs(20));
     read_all(&mut world, &log);
     let log = log.borrow();
-    outcome.done = log.done;
+    (outcome.done, outcome.shrunk_beside) = (log.done, log.shrunk_beside);
     outcome.reads = check(&log.events)?.reads;
     Ok(outcome)
 }
@@ -136,7 +138,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 
 #[test]
 fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() {
-    let mut done = [0; 8];
+    let (mut done, mut shrunk_beside) = ([0; 8], 0);
     let (histories, first) = (number("SLACKLINE_HISTORIES", 300), number("SLACKLINE_FIRST", 0));
     for seed in first..first + histories {
         let trouble = Trouble::Errors([0, 0, 1_000, 20_000][seed as usize % 4]);
@@ -146,6 +148,7 @@ fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() 
             *sum += done;
         }
         done[7] += outcome.reads;
+        shrunk_beside += outcome.shrunk_beside;
         if (seed + 1).is_multiple_of(10_000) {
             eprintln!("{} of {histories} histories", seed + 1 - first);
         }
@@ -154,8 +157,9 @@ fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() 
     eprintln!(
         "{histories} histories: {writes} writes, {changes} resizes and deletions, {reads} reads, \
          {syncs} syncs, {streams} streams, {durable} times durable, {played} pieces played, \
-         {cells} cells read"
+         {cells} cells read, {shrunk_beside} volumes made smaller while somebody recorded to them"
     );
+    assert!(shrunk_beside > histories / 100, "only {shrunk_beside} made smaller beside a writer");
     for (what, count) in
         [writes, changes, reads, syncs, streams, durable, played].iter().enumerate()
     {
