@@ -360,7 +360,7 @@ fn device(error: DeviceError) -> String {
 mod tests {
     use super::*;
     use disk::{BusPlan, BusShare};
-    use node::DiskIndex;
+    use node::{DiskIndex, Host, HostCharge};
     use units::Duration;
 
     #[test]
@@ -386,6 +386,35 @@ mod tests {
              or close a stream"
         );
         assert_eq!(problem.refusal.unwrap().excess_ns, Some(Duration::from_millis(7)));
+    }
+
+    /// A host that is late for a while passes by itself; a disk that has not the time does not.
+    #[test]
+    fn what_passes_by_itself_is_said_to() {
+        let host = |us| Host { gap: Duration::from_micros(us), delivery: Duration::ZERO };
+        let refusal = Refusal {
+            disk: DiskIndex(0),
+            utilisation_ppm: 240_800,
+            deadline: Some((Duration::from_millis(30), Duration::from_millis(2))),
+            rate_max: Rate::ZERO,
+            longer: None,
+            bus: None,
+            undecided: false,
+            parts: 1,
+        };
+        let (measured, charged) = (host(5_900), host(1_970));
+        let charge = HostCharge { measured, charged, streams: 1, volumes: 0 };
+        let beyond = Error::BeyondHost {
+            disk: DiskIndex(0),
+            host: Box::new(charge),
+            refusal: Box::new(refusal.clone()),
+        };
+        let problem = of(&beyond);
+        assert!(
+            problem.passes && problem.detail.starts_with("the host takes 5.90 ms "),
+            "{problem:?}"
+        );
+        assert!(!of(&Error::Refused(refusal)).passes);
     }
 
     /// Longer blocks are named where they help, with what they would take; and nobody is told of

@@ -109,14 +109,9 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let supervised = supervise(&args.file, file, listener, common);
     let _ = std::fs::remove_file(&path);
     let Err(failure) = supervised else { return Ok(()) };
-    // A terminal that was stopped would not let it end.
-    let (code, json) = (failure.exit_code, common.json);
-    let telling = std::thread::spawn(move || failure.report(json));
-    let until = Instant::now() + TELL_WITHIN;
-    while !telling.is_finished() && Instant::now() < until {
-        std::thread::sleep(LOOK / 10);
-    }
-    std::process::exit(code.into())
+    // Whoever returns it has it told, however long that takes.
+    telling::report(&failure, common.json);
+    std::process::exit(failure.exit_code.into())
 }
 
 fn supervise(

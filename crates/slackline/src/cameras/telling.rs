@@ -4,7 +4,7 @@
 //! that could not be written, are counted and told; an output that fails ends no recording.
 
 use super::events::Event;
-use super::limits::{DRAW, UNTOLD_MAX};
+use super::limits::{DRAW, TELL_WITHIN, UNTOLD_MAX};
 use super::shown::Snapshot;
 use crate::failure::Failure;
 use crate::output;
@@ -14,6 +14,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// How often it is looked whether something was taken that is to be told before the end.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Tells of a failure, as far as its output takes it within a bound: a terminal that was stopped takes
+/// nothing.
+pub fn report(failure: &Failure, json: bool) {
+    let failure = failure.clone();
+    let thread = std::thread::Builder::new().spawn(move || {
+        failure.report(json);
+    });
+    if let Ok(thread) = thread {
+        wait_for(&thread, Instant::now() + TELL_WITHIN);
+    }
+}
+
+/// Waits until a thread has ended, or until then.
+fn wait_for(thread: &JoinHandle<()>, until: Instant) {
+    while !thread.is_finished() && Instant::now() < until {
+        std::thread::sleep(LOOK);
+    }
+}
 
 /// See the module.
 pub struct Telling {
@@ -102,7 +124,6 @@ impl Telling {
 
     /// The last of it, for which there is time up to `until`.
     pub fn end(mut self, events: &[Event], now: impl Fn() -> Snapshot, until: Instant) {
-        const LOOK: Duration = Duration::from_millis(10);
         self.drawn = None;
         self.tell(events, &now);
         while !self.is_over() && !self.thread.is_finished() && Instant::now() < until {
@@ -110,9 +131,7 @@ impl Telling {
             self.tell(&[], &now);
         }
         drop(self.texts);
-        while !self.thread.is_finished() && Instant::now() < until {
-            std::thread::sleep(LOOK);
-        }
+        wait_for(&self.thread, until);
     }
 
     fn text(&self, event: &Event) -> String {
