@@ -3,9 +3,13 @@
 //! Invariants: runs of a list that touch are one run; the free map's runs are
 //! disjoint, never touch each other, and lie inside the disk's extents.
 
+use crate::api::DiskIndex;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
+
+/// Extents that no volume has any more.
+pub(crate) type Freed = Vec<(DiskIndex, Run)>;
 
 /// Neighbouring extents of one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

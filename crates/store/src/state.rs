@@ -19,16 +19,13 @@ use crate::format;
 use crate::geometry::Geometry;
 use crate::names::{is_volume_name, number_in};
 use crate::ring::{self, ring_described};
-use crate::runs::{FreeMap, Run};
+use crate::runs::{FreeMap, Freed, Run};
 use crate::volume::{BLOCKS, Volume};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::{Bound, Range};
 use units::Bytes;
-
-/// Extents that no volume has any more.
-pub(crate) type Freed = Vec<(DiskIndex, Run)>;
 
 /// The volumes of a pool and the extents that they leave free.
 #[derive(Clone, Debug, PartialEq, Eq)]
