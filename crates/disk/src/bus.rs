@@ -8,6 +8,7 @@
 //! Invariant: the reserved spans rise and do not overlap.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 use units::{Duration, Instant};
 
 /// Reservations that are kept; those that are older end first.
@@ -39,6 +40,12 @@ impl Bus {
     /// A bus that one disk has for itself.
     pub(crate) const fn private() -> Self {
         Self { busy: None }
+    }
+
+    /// The bursts that are reserved, from when to when, in order of time: the last 64 of
+    /// them; none of a bus that one disk has for itself.
+    pub fn bursts(&self) -> impl Iterator<Item = Range<Instant>> + '_ {
+        self.busy.iter().flatten().map(|&(begin, end)| begin..end)
     }
 
     /// Reserves `span` of the bus at `from` or later, and returns its end. What does

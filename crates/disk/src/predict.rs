@@ -50,7 +50,7 @@ impl BusShare {
     /// flash, or their bus takes no time. A bound, because of how that bus is built: a
     /// command waits for what was reserved before it began, at most one command of each
     /// other drive, and at most one gap that is too short to be used before each burst,
-    /// which is a track's sectors. (Once a burst is divided, its parts leave no gap.)
+    /// which is a track's sectors, or what the model says. (Once a burst is divided, its parts leave no gap.)
     pub fn of(name: &str, models: &[&Model]) -> Option<Self> {
         let drives = models.iter().filter_map(|model| match &model.kind {
             Mechanism::HardDisk(disk) if !disk.bus_sector.is_zero() => Some(disk),
@@ -58,7 +58,8 @@ impl BusShare {
         });
         let rate = drives.clone().map(|disk| Rate::of(SECTOR, disk.bus_sector)).min()?;
         let tracks = drives.clone().flat_map(|disk| &disk.zones);
-        let shortest = tracks.map(|zone| zone.sectors_per_track).min()?;
+        let bursts = drives.clone().map(|disk| disk.reading.burst_sectors).filter(|&it| it > 0);
+        let shortest = tracks.map(|zone| zone.sectors_per_track).chain(bursts).min()?;
         let plan = BusPlan {
             burst: (SECTOR * shortest).min(LARGEST),
             lost: SHORTEST,

@@ -4,6 +4,7 @@
 
 use crate::model::Model;
 use crate::{Bus, Drive, HardDisk};
+use alloc::vec::Vec;
 use core::ops::Range;
 use units::{Access, Command, Direction, Duration, Instant, Lba, SECTOR};
 
@@ -21,6 +22,19 @@ pub struct RawZone {
     pub range: Range<Lba>,
     /// How many sectors each of its tracks holds.
     pub per_track: u64,
+}
+
+/// When the bus carried the data of a request, as BSY of a SCSI bus shows it; all from when
+/// the request came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnBus {
+    /// The electronics had read the command.
+    pub decoded: Duration,
+    /// From when to when data went over, in order of time; bursts with nothing between them
+    /// are one.
+    pub bursts: Vec<Range<Duration>>,
+    /// The request ended.
+    pub time: Duration,
 }
 
 impl RawZone {
@@ -51,6 +65,24 @@ impl RawDisk {
         let brought = self.drive.serve(self.now, &Command::Transfer(bring));
         self.now += brought;
         self.next(access, pause)
+    }
+
+    /// As [`RawDisk::time`], with what the bus does meanwhile.
+    pub fn on_bus(&mut self, access: &Access, pause: Duration) -> OnBus {
+        let bring = Access { lba: access.lba, len: SECTOR, direction: Direction::Read };
+        self.now += self.drive.serve(self.now, &Command::Transfer(bring));
+        let (start, mut bus) = (self.now + pause, Bus::new());
+        let time = self.drive.serve_sharing(&mut bus, start, &Command::Transfer(*access));
+        self.now = start + time;
+        let mut bursts: Vec<Range<Duration>> = Vec::new();
+        for burst in bus.bursts() {
+            let (begin, end) = (burst.start - start, burst.end - start);
+            match bursts.last_mut() {
+                Some(last) if last.end == begin => last.end = end,
+                _ => bursts.push(begin..end),
+            }
+        }
+        OnBus { decoded: self.drive.decoded() - start, bursts, time }
     }
 
     /// The time of `access` from wherever the arm is, so long after the last request.

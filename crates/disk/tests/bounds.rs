@@ -103,7 +103,8 @@ fn report(model: &Model, load: Load, outcome: &Outcome, commands: u64) -> u64 {
 /// Every command goes to the medium here, as with force-unit-access.
 #[test]
 fn no_command_to_the_medium_takes_longer_than_its_bound() {
-    for model in models().iter().map(|model| model.clone().without_cache()) {
+    let in_bursts = models().into_iter().map(|model| model.with_read_bursts(340));
+    for model in models().into_iter().chain(in_bursts).map(Model::without_cache) {
         let profile = Profile::of(&model);
         for load in [Load::Random, Load::Sequential, Load::Mixed, Load::ZoneEdges] {
             let outcome = run(&model, &profile, load, 20_000);

@@ -3,6 +3,7 @@
 
 use crate::common;
 use crate::common::Random;
+use disk::raw::RawDisk;
 use disk::{Bus, CommandQueue, Drive, Emulated, Flash, HardDisk, Model, Profile, Tracks};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 
@@ -266,6 +267,62 @@ fn two_disks_on_one_bus_wait_for_each_other_only_to_send() {
     let (alone, together) = (time(false), time(true));
     assert!(together > alone, "{together} of {alone}");
     assert!(together < alone + Duration::from_millis(6), "{together} of {alone}");
+}
+
+/// The bus is logged by the model that the times come from: whoever looks at it sees the same
+/// times, all the data of a request, and nothing before the command is decoded.
+#[test]
+fn what_the_bus_carries_is_seen_without_changing_a_time() {
+    for (name, sector) in [("quantum-atlas-ii", 51_000), ("seagate-cheetah", 12_800)] {
+        let mut seen = RawDisk::new(&named(name).without_cache());
+        let (mut timed, mut random) = (seen.clone(), Random(1));
+        for _ in 0..2_000 {
+            let len = SECTOR * (1 + random.below(2_048));
+            let lba = Lba::new(random.below(1_000_000));
+            let access = Access { lba, len, direction: random.direction() };
+            let pause = Duration::from_nanos(random.below(25_000_000));
+            let bus = seen.on_bus(&access, pause);
+            assert_eq!(bus.time, timed.time(&access, pause));
+            let carried: Duration = bus.bursts.iter().map(|burst| burst.end - burst.start).sum();
+            assert_eq!(carried.as_nanos(), len / SECTOR * sector, "{access:?}");
+            assert!(bus.bursts.windows(2).all(|pair| pair[0].end < pair[1].start));
+            let (first, last) = (&bus.bursts[0], bus.bursts.last().unwrap());
+            match access.direction {
+                Direction::Read => assert!(first.start > bus.decoded && last.end == bus.time),
+                Direction::Write => assert!(first.start == bus.decoded && last.end <= bus.time),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_read_goes_over_in_bursts_of_so_many_sectors_as_soon_as_they_come_in() {
+    for (name, sector) in [("quantum-atlas-ii", 51_000), ("seagate-cheetah", 12_800)] {
+        let model = named(name).without_cache();
+        let mut drives =
+            [0, 1, 340].map(|sectors| HardDisk::new(&model.clone().with_read_bursts(sectors)));
+        let (mut now, mut random) = (Instant::EPOCH, Random(1));
+        for _ in 0..2_000 {
+            let sectors = 1 + random.below(4_096);
+            let command = read(random.below(1_000_000), sectors);
+            let mut buses = [Bus::new(), Bus::new(), Bus::new()];
+            let mut times = [Duration::ZERO; 3];
+            for (at, drive) in drives.iter_mut().enumerate() {
+                times[at] = drive.serve_sharing(&mut buses[at], now, &command);
+            }
+            let [_, at_once, long] = times;
+            assert!(at_once <= long, "{command:?}: one sector at a time {at_once}, 340 {long}");
+            let lengths: Vec<u64> = buses[2]
+                .bursts()
+                .map(|burst| (burst.end - burst.start).as_nanos() / sector)
+                .collect();
+            let (last, whole) = lengths.split_last().unwrap();
+            assert!(whole.iter().all(|&length| length == 340), "{lengths:?}");
+            assert_eq!(whole.len() as u64 * 340 + last, sectors);
+            now +=
+                times.into_iter().max().unwrap() + Duration::from_nanos(random.below(25_000_000));
+        }
+    }
 }
 
 #[test]

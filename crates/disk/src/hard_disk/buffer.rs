@@ -24,6 +24,7 @@ impl HardDisk {
     ) -> Instant {
         let overhead = self.disk.overheads.write[self.last];
         let begin = start + overhead + self.random.up_to(self.disk.overheads.write_spread);
+        self.decoded = begin;
         if self.segments.ends_live(first, end) {
             self.stop_ahead(start);
         }

@@ -39,6 +39,8 @@ pub struct HardDisk {
     /// Cylinder and head.
     arm: (u64, u64),
     busy_until: Instant,
+    /// When the electronics had done with the last transfer's command.
+    decoded: Instant,
     segments: Segments,
     pending: Vec<Pending>,
     /// The sector after those that were written last.
@@ -60,6 +62,7 @@ impl HardDisk {
             random: Random::new(disk.seed),
             arm: (0, 0),
             busy_until: Instant::EPOCH,
+            decoded: Instant::EPOCH,
             segments: Segments::new(disk.cache),
             pending: Vec::with_capacity(disk.cache.map_or(0, |cache| cache.write_segments) + 1),
             writes_at: None,
@@ -90,6 +93,12 @@ impl HardDisk {
     /// disks of the bus come in order of their start.
     pub fn serve_sharing(&mut self, bus: &mut Bus, start: Instant, command: &Command) -> Duration {
         self.serve_on(bus, start, command, false)
+    }
+
+    /// When the electronics had done with the command of the last transfer: from then on its
+    /// data may move.
+    pub(crate) fn decoded(&self) -> Instant {
+        self.decoded
     }
 
     /// How long after `start` the platters would begin to move `access` if nothing
@@ -196,6 +205,7 @@ impl HardDisk {
         let spread = self.random.up_to(self.disk.overheads.read_spread);
         if !forced {
             let hit = start + self.disk.overheads.read_hit[self.last] + spread;
+            self.decoded = hit;
             if let Some(done) = self.read_hit(bus, start, hit, first, end) {
                 return done;
             }
@@ -207,8 +217,8 @@ impl HardDisk {
         while self.pending.iter().any(|write| write.first < end && first < write.end) {
             self.write_out_one(start);
         }
-        let begin = start + self.disk.overheads.read_miss[self.last] + spread;
-        let begin = begin.max(self.busy_until);
+        self.decoded = start + self.disk.overheads.read_miss[self.last] + spread;
+        let begin = self.decoded.max(self.busy_until);
         self.stop_ahead(begin);
         let done = self.read_medium(bus, begin, first, end);
         self.keep_read(first, end);

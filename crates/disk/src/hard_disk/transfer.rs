@@ -24,6 +24,13 @@ struct Pass {
     wrapped: bool,
 }
 
+/// What of a read waits to be sent in one burst.
+struct Burst {
+    sectors: u64,
+    /// The bus does not run dry if it begins here or later.
+    from: Instant,
+}
+
 impl HardDisk {
     /// Reads from the medium; returns the end at the host.
     pub(super) fn read_medium(
@@ -35,6 +42,7 @@ impl HardDisk {
     ) -> Instant {
         let (mut media, mut sent, mut lba) = (begin, begin, first);
         let mut last = None;
+        let mut burst = Burst { sectors: 0, from: Instant::EPOCH };
         while lba < end {
             let (most, bad) = self.good_run(lba, end - lba);
             let piece = self.next_piece(last, lba, most);
@@ -52,7 +60,11 @@ impl HardDisk {
             let wrapped = in_any_order && self.disk.rotation - wait < span;
             let pass = Pass { land, wait, span, wrapped };
             media = if wrapped { land + self.disk.rotation } else { land + wait + span };
-            sent = self.send(bus, &piece, &pass, media, sent, is_first.then_some(end - first));
+            sent = if self.disk.reading.burst_sectors > 0 {
+                self.gather(bus, &mut burst, &piece, &pass, sent, lba + piece.count == end)
+            } else {
+                self.send(bus, &piece, &pass, media, sent, is_first.then_some(end - first))
+            };
             if let Some(bad) = bad {
                 media = self.reach_bad(media, lba, bad, Direction::Read);
                 sent = sent.max(media);
@@ -117,6 +129,49 @@ impl HardDisk {
         let span = sector * piece.count;
         let steady = (late_end + sector * (after + 1)).saturating_sub(span);
         bus.reserve(from.max(steady).max(sent), span)
+    }
+
+    /// Adds a piece to a burst, and sends each that is whole; with the last piece, what there
+    /// is. Returns the end of the last that was sent; those before were sent by `sent`.
+    fn gather(
+        &self,
+        bus: &mut Bus,
+        burst: &mut Burst,
+        piece: &Piece,
+        pass: &Pass,
+        sent: Instant,
+        is_last: bool,
+    ) -> Instant {
+        let (sector, whole) = (self.disk.bus_sector, self.disk.reading.burst_sectors);
+        // They go in the order of their addresses: what the heads found before the first
+        // one is in by the end of the turn.
+        let turn = pass.land + self.disk.rotation;
+        let is_in = |count: u64| {
+            let rest = self.geometry.sectors_time(piece, piece.count - count);
+            let at = pass.land + pass.wait + pass.span.saturating_sub(rest);
+            if pass.wrapped { at.min(turn) } else { at }
+        };
+        let turned = match pass.wrapped {
+            true => self.geometry.sectors_in(piece, self.disk.rotation - pass.wait),
+            false => 0,
+        };
+        let (mut taken, mut sent) = (0, sent);
+        while taken < piece.count {
+            let until = (taken + whole - burst.sectors).min(piece.count);
+            // Up to the turn, and from there on, they come at a steady pace: the bus has to
+            // wait for the first or for the last of them.
+            for at in [taken, turned.clamp(taken, until - 1), until - 1] {
+                let before = sector * (burst.sectors + at - taken);
+                burst.from = burst.from.max(is_in(at + 1).saturating_sub(before));
+            }
+            burst.sectors += until - taken;
+            taken = until;
+            if burst.sectors == whole || (is_last && taken == piece.count) {
+                sent = bus.reserve(burst.from.max(sent), sector * burst.sectors);
+                *burst = Burst { sectors: 0, from: Instant::EPOCH };
+            }
+        }
+        sent
     }
 
     /// When the bus may begin with a transfer.

@@ -199,6 +199,7 @@ fn hard_disk(file: HardDiskFile) -> Result<Model, Error> {
             half_track: reading.half_track,
             whole_track_from: reading.whole_track_from,
             in_order_beyond: reading.in_order_beyond,
+            burst_sectors: 0,
         },
         cache: file.cache.map(cache).transpose()?,
         write_back: false,

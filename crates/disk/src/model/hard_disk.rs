@@ -76,6 +76,9 @@ pub(crate) struct Reading {
     /// Beyond so many tracks, where the platters are slower than the bus, a read
     /// starts with its first sector after all; 0: never.
     pub in_order_beyond: u64,
+    /// The bus takes so many sectors at a time, of one track or of several, whatever the
+    /// other rules say; 0: what there is of each track.
+    pub burst_sectors: u64,
 }
 
 /// When a disk reads on after what it was asked for.

@@ -203,6 +203,27 @@ impl Model {
         self
     }
 
+    /// The same drive, which sends what it reads `sectors` at a time, of one track or of
+    /// several, as soon as they come in as fast as the bus takes them; 0: what there is of
+    /// each track, as models start. No change where the drive is no hard disk.
+    #[must_use]
+    pub fn with_read_bursts(mut self, sectors: u64) -> Self {
+        if let Mechanism::HardDisk(disk) = &mut self.kind {
+            disk.reading.burst_sectors = sectors;
+        }
+        self
+    }
+
+    /// The same drive, which waits for a whole track before it sends a read of at least
+    /// `tracks`; 0: it never does. To see what that costs.
+    #[must_use]
+    pub fn with_whole_tracks_from(mut self, tracks: u64) -> Self {
+        if let Mechanism::HardDisk(disk) = &mut self.kind {
+            disk.reading.whole_track_from = tracks;
+        }
+        self
+    }
+
     /// The same drive with another seed for what varies in it.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
