@@ -13,7 +13,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             less than about 88 ms instead of 70 to 73, 90 % take up to 96 ms, and three disks give \
             31.3 MB/s.",
     setup: "As figure 4.17, on one bus: models of the drive without cache; all read 1 MB of the \
-            outer zone at once.",
+            outer zone at once. The bus serves the disk that asked first, 170 KB at a time.",
     real_time: false,
     run,
 };

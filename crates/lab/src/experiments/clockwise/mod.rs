@@ -6,6 +6,8 @@ pub(super) mod chapter_6;
 pub(super) mod chapter_7;
 mod cheetahs;
 mod fig_8_1;
+mod first_come;
+mod pci;
 mod raw;
 mod section_7_1;
 mod table_6_2;

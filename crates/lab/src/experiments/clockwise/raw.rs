@@ -2,7 +2,7 @@
 //! away from bad sectors, and, unless somebody says otherwise, without the seek.
 
 use disk::Model;
-use disk::raw::{RawDisk, RawZone};
+use disk::raw::{OnBus, RawDisk, RawZone};
 use report::{Series, Style};
 use sim::Random;
 use units::{Access, Bytes, Direction, Duration, Lba, SECTOR};
@@ -73,6 +73,23 @@ impl Raw {
         Times::of((0..count).map(one).collect())
     }
 
+    /// What the bus does during so many requests of a zone, the platters at any angle.
+    pub fn on_bus(
+        &mut self,
+        way: Direction,
+        zone: usize,
+        sectors: u64,
+        begin: Begin,
+        count: usize,
+    ) -> Signals {
+        let one = |_| {
+            let access = self.access(way, zone, sectors, begin);
+            let pause = self.random.span(Duration::from_millis(25));
+            self.disk.on_bus(&access, pause)
+        };
+        Signals((0..count).map(one).collect())
+    }
+
     /// The times of blocks of a zone one after the other, the first at a sector that
     /// tracks know nothing of. Between two lies a pause, after which the platters stand
     /// at any angle.
@@ -139,4 +156,49 @@ impl Times {
 /// What a mean time of a block comes to, in MB/s.
 pub(super) fn rate(block: Bytes, ms: f64) -> f64 {
     block.get() as f64 / MB / (ms / 1_000.0)
+}
+
+/// Requests and what the bus does during each.
+pub(super) struct Signals(pub Vec<OnBus>);
+
+impl Signals {
+    /// In ms, as all that follows.
+    pub fn mean(&self, what: impl Fn(&OnBus) -> Duration) -> f64 {
+        self.0.iter().map(what).sum::<Duration>().as_millis_f64() / self.0.len() as f64
+    }
+
+    pub fn shortest(&self, what: impl Fn(&OnBus) -> Duration) -> f64 {
+        self.0.iter().map(what).min().expect("there are requests").as_millis_f64()
+    }
+
+    pub fn longest(&self, what: impl Fn(&OnBus) -> Duration) -> f64 {
+        self.0.iter().map(what).max().expect("there are requests").as_millis_f64()
+    }
+
+    /// In how many of them the bus is idle between two bursts.
+    pub fn with_gaps(&self) -> usize {
+        self.0.iter().filter(|it| it.bursts.len() > 1).count()
+    }
+
+    /// The request with the median time as a line: at `level` while the bus carries no data,
+    /// one higher while it does.
+    pub fn median(&self, name: &str, level: f64) -> Series {
+        let mut all: Vec<&OnBus> = self.0.iter().collect();
+        all.sort_by_key(|it| it.time);
+        let it = all[all.len() / 2];
+        let ms = |time: Duration| time.as_millis_f64();
+        let mut points = vec![(0.0, level)];
+        for burst in &it.bursts {
+            let (begin, end) = (ms(burst.start), ms(burst.end));
+            points.extend([(begin, level), (begin, level + 1.0), (end, level + 1.0), (end, level)]);
+        }
+        points.push((ms(it.time), level));
+        Series::new(name, Style::Line, points)
+    }
+}
+
+/// Ticks for two such lines, at levels 0 and 1.5.
+pub(super) fn levels() -> [(f64, String); 4] {
+    [(0.0, "idle"), (1.0, "data"), (1.5, "idle"), (2.5, "data")]
+        .map(|(level, name)| (level, name.to_owned()))
 }

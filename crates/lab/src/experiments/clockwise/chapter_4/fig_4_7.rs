@@ -1,4 +1,4 @@
-//! Figures 4.7 to 4.9: reads without a cache.
+//! Figure 4.7: reads without a cache.
 
 use super::super::raw::{Begin, Raw, TURN, atlas, rate};
 use crate::{At, Claim, Experiment, Findings, Paper, Run};
@@ -21,7 +21,6 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Sectors, and the shortest and longest times printed of zone 0, in ms.
 const RANGES: [(u64, f64, f64); 4] =
     [(2, 2.0, 11.1), (179, 15.0, 20.9), (180, 15.1, 21.0), (358, 27.4, 29.5)];
-const NO_SIGNAL: &str = "an oscilloscope on the bus: the model has no signals";
 
 const OVERHEADS: &str = "the model's overheads were chosen to meet the extremes of two sectors";
 const MEGABYTES: &str = "the time of a sector on the bus was chosen to meet it in zone 0, and the \
@@ -47,17 +46,6 @@ fn run(run: &Run<'_>) -> Findings {
         findings.claim(Claim::near(text, mean, times.mean(), 0.02, "ms").calibrated(MEGABYTES));
     }
     by_size(run, &mut raw, &mut findings);
-    findings
-        .claim(Claim::not_reproducible(
-            "figure 4.8: the bus idles 5 to 6 ms, then is busy for 9",
-            "a signal",
-            NO_SIGNAL,
-        ))
-        .claim(Claim::not_reproducible(
-            "figure 4.9: two tracks do not use the bus for a turn",
-            "a signal",
-            NO_SIGNAL,
-        ));
     findings
 }
 

@@ -11,8 +11,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     claim: "Reading 1 MB takes 72.0 to 73.3 ms on average from two to five disks, nine of ten \
             within 73.9 to 75.3 ms; a second disk costs about 4 ms, the sixth 1.2 ms. Six disks \
             read 78.5 MB/s when nine of ten keep their time.",
-    setup: "Models without cache on shared Ultra-Wide buses; all read 1 MB of the outer zone at \
-            once, the arms there.",
+    setup: "As figure 4.17: models without cache on shared Ultra-Wide buses; all read 1 MB of the \
+            outer zone at once, the arms there.",
     real_time: false,
     run,
 };

@@ -2,6 +2,7 @@
 
 mod admitted;
 mod fig_7_10;
+mod fig_7_11;
 mod fig_7_3;
 mod fig_7_5;
 mod fig_7_7;
@@ -19,6 +20,7 @@ pub(in crate::experiments) const EXPERIMENTS: &[Experiment] = &[
     fig_7_7::EXPERIMENT,
     fig_7_9::EXPERIMENT,
     fig_7_10::EXPERIMENT,
+    fig_7_11::EXPERIMENT,
     section_7_3::EXPERIMENT,
     admitted::EXPERIMENT,
 ];
