@@ -92,17 +92,11 @@ fn name(number: usize) -> String {
 }
 
 /// Records some of the streams, a little below their rate, until it is told to stop.
-fn record(
-    client: &Client,
-    numbers: impl Iterator<Item = usize>,
-    all: &Barrier,
-    stop: &AtomicBool,
-) {
+fn record(client: &Client, numbers: impl Iterator<Item = usize>, all: &Barrier, stop: &AtomicBool) {
     let contract = Contract { rate_bytes_per_second: RATE, block_bytes: BLOCK, burst_bytes: BLOCK };
     let open = |number| {
         let name = name(number);
-        let mut writer =
-            client.writer(&name, contract, Bytes::ZERO).expect("a contract that fits");
+        let mut writer = client.writer(&name, contract, Bytes::ZERO).expect("a contract that fits");
         // Prime to the block's size: as far apart as they can be.
         let first = vec![1; number * 40_503 % BLOCK.as_usize()];
         writer.write_all(&first).expect("the daemon is there");
@@ -113,7 +107,9 @@ fn record(
     let piece = vec![1; (RATE.get() as f64 * 0.95 * ROUND.as_secs_f64()) as usize];
     let mut due = Instant::now();
     while !stop.load(Ordering::Relaxed) {
-        writers.iter_mut().for_each(|writer| writer.write_all(&piece).expect("the daemon is there"));
+        for writer in &mut writers {
+            writer.write_all(&piece).expect("the daemon is there");
+        }
         due += ROUND;
         thread::sleep(due.saturating_duration_since(Instant::now()));
     }

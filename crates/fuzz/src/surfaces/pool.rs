@@ -16,7 +16,8 @@ use common::{Disk, check, commit, new_pool, open};
 use crc::{CRC_32_ISCSI, Crc};
 use std::cell::OnceCell;
 use store::{
-    Field, KeptPolicy, Ownership, Placement, Replaying, Service, ServiceKind, ServicePriority, TABLES, Times,
+    Field, KeptPolicy, Ownership, Placement, Replaying, Service, ServiceKind, ServicePriority,
+    TABLES, Times,
 };
 use units::Bytes;
 
