@@ -95,6 +95,10 @@ impl Found {
         self.copier.borrow().bytes.get() as f64 / 1e6 / self.time.as_secs_f64()
     }
 
+    fn lost(&self) -> Bytes {
+        self.readers.iter().map(|seen| seen.borrow().lost).sum()
+    }
+
     fn is_sound(&self) -> bool {
         self.readers.iter().chain([&self.copier]).all(|seen| seen.borrow().error.is_none())
     }
@@ -176,14 +180,15 @@ fn claims(findings: &mut Findings, found: &[Found]) {
         ))
         .claim(Claim::holds(
             "ABISS has the data there when the program needs it",
-            "no read waits for the disk",
+            "no read waits for the disk, none is left out",
             format!(
-                "the longest of {} waits is {} ms; the window was not ready {} times",
+                "the longest of {} waits is {} ms; the window was not ready {} times; {} left out",
                 abiss.waits().len(),
                 number(abiss.longest()),
-                abiss.underruns
+                abiss.underruns,
+                abiss.lost()
             ),
-            abiss.longest() == 0.0 && abiss.underruns == 0,
+            abiss.longest() == 0.0 && abiss.underruns == 0 && abiss.lost().is_zero(),
         ));
     for other in others {
         findings.claim(Claim::holds(

@@ -33,6 +33,8 @@ pub(super) struct Seen {
     /// The longest from the ask to the answer.
     pub wait_max: Duration,
     pub bytes: Bytes,
+    /// What a stream left out since it came too late.
+    pub lost: Bytes,
     pub began: Option<Instant>,
     /// The end of its last operation.
     pub last: Option<Instant>,
@@ -304,6 +306,12 @@ impl Program<Metadata> for Rwrt {
                 if !self.left.is_zero() {
                     self.go_on(context);
                 }
+            }
+            // What came too late is left out of the stream.
+            (MOVE, Ok(Reply::Gap { len, .. })) => {
+                self.seen.borrow_mut().lost += len;
+                self.left = self.left.saturating_sub(len);
+                self.go_on(context);
             }
             (FREE | CLOSE, Ok(_)) => {}
             (tag, Ok(Reply::Done)) if tag >= PIECES => {}
