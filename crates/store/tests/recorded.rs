@@ -176,7 +176,10 @@ impl World {
     fn check_outside(&self, recorded: &Recorded, time: i64) {
         let is_of = |place: u64, told: i64| {
             let truth = self.oracle.at(place).expect("it is there");
-            assert!((truth - told).abs() <= WITHIN, "{time}, {place}: {told}, {truth}\n{recorded:?}");
+            assert!(
+                (truth - told).abs() <= WITHIN,
+                "{time}, {place}: {told}, {truth}\n{recorded:?}"
+            );
         };
         match recorded.find(time, Bytes::ZERO) {
             Moment::Before { offset, begins: at } | Moment::Pause { offset, resumes: at, .. } => {
