@@ -59,6 +59,7 @@ surfaces! {
     label: "label",
     log: "log",
     checkpoint: "checkpoint",
+    pool: "pool",
     profile: "profile",
     model: "model",
     scenario: "scenario",

@@ -2,6 +2,7 @@
 
 use crate::svg::escape;
 use std::fmt::Write;
+use unicode_width::UnicodeWidthStr;
 
 /// What a cell says beside its words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,8 +108,9 @@ impl Table {
     }
 }
 
+/// Columns of a terminal.
 fn width(cell: &str) -> usize {
-    cell.chars().count()
+    cell.width()
 }
 
 #[cfg(test)]
@@ -121,6 +123,16 @@ mod tests {
         table.row(vec!["a".into(), "1 MiB".into()]);
         table.row(vec!["longer".into(), "10 MiB".into()]);
         assert_eq!(table.text(" "), " name      size\n a        1 MiB\n longer  10 MiB\n");
+    }
+
+    /// Two columns for a character of Chinese or Japanese, none for an accent that stands alone.
+    #[test]
+    fn a_column_is_as_wide_as_a_terminal_shows_it() {
+        let mut table = Table::new(&["name", ">size"]);
+        table.row(vec!["\u{7384}\u{95a2}".into(), "1".into()]);
+        table.row(vec!["a\u{300} la".into(), "2".into()]);
+        let text = "name  size\n\u{7384}\u{95a2}     1\na\u{300} la     2\n";
+        assert_eq!(table.text(""), text);
     }
 
     #[test]

@@ -58,10 +58,13 @@ impl Label {
     /// What writes label `copy` of this disk, and its profile of that generation.
     pub(crate) fn tasks(&self, copy: usize, profile: &Payload, generation: u64) -> [Task; 2] {
         let (owner, capacity) = (self.owner(), self.disk().capacity);
-        let at = Geometry::label(capacity, copy);
-        let label = Structure::new(Kind::Label, owner, STAMP, at, self.payload());
         let profile = profile_task(owner, capacity, copy, profile, generation);
-        [Task::Write(at, label.bytes()), profile]
+        [Task::Write(Geometry::label(capacity, copy), self.block(copy)), profile]
+    }
+    /// Copy `copy` of this label, as it lies on its disk.
+    pub(crate) fn block(&self, copy: usize) -> Vec<u8> {
+        let at = Geometry::label(self.disk().capacity, copy);
+        Structure::new(Kind::Label, self.owner(), STAMP, at, self.payload()).bytes()
     }
     /// Reads the label at `bytes`, which lie at `at` of some disk.
     pub(crate) fn read(bytes: &[u8], at: Bytes) -> Result<Self, Problem> {

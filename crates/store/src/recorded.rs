@@ -222,9 +222,12 @@ impl Recorded {
             let block = between(a.block, b.block, part, whole).min(b.block - 1);
             return Moment::At { offset: offset(block) };
         }
-        let ends = || held().flat_map(|(a, b)| [b, a]);
-        let next = ends().filter(|end| end.at > at).min_by_key(|end| end.at);
-        let last = ends().filter(|end| end.at < at).max_by_key(|end| end.at);
+        // Of several at one time the last line counts; of a line that arrived at once, its beginning
+        // where it goes on, and its end where it ended. (The first least and the last greatest are taken.)
+        let next = held().flat_map(|(a, b)| [a, b]).filter(|end| end.at > at);
+        let next = next.min_by_key(|end| end.at);
+        let last = held().rev().flat_map(|(a, b)| [a, b]).filter(|end| end.at < at);
+        let last = last.max_by_key(|end| end.at);
         match (last, next) {
             (None, None) => Moment::Unknown,
             (None, Some(next)) => {
@@ -367,6 +370,18 @@ mod tests {
             (day.begins(Bytes::ZERO), day.ends()),
             (Some(ms(hour * 10)), Some(ms(hour * 9 + 90_000)))
         );
+    }
+
+    /// A block that a slow source fills arrives at one instant, all of it.
+    #[test]
+    fn what_arrived_at_once_is_found_whole() {
+        let bursts = recorded(&[(0, 5_000), (32, 5_000), (32, 9_000), (64, 9_000)]);
+        let find = |at| bursts.find(ms(at), Bytes::ZERO);
+        assert_eq!(find(4_000), Moment::Before { offset: Bytes::ZERO, begins: ms(5_000) });
+        let (offset, ended, resumes) = (BLOCK * 32, ms(5_000), ms(9_000));
+        assert_eq!(find(7_000), Moment::Pause { offset, ended, resumes });
+        assert_eq!(find(9_001), Moment::After { offset: BLOCK * 64, ended: ms(9_000) });
+        assert_eq!(find(9_000), Moment::At { offset: BLOCK * 32 });
     }
 
     #[test]

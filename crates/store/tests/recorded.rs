@@ -166,6 +166,30 @@ impl World {
                 Moment::After { ended, .. } => assert!(time - ended <= WITHIN, "{time}"),
                 Moment::Unknown => panic!("{time} is unknown"),
             }
+            let away = SECOND * (1 + self.random.below(2_000).cast_signed());
+            let time = if self.random.once_in(2) { time + away } else { time - away };
+            self.check_outside(&recorded, time);
+        }
+    }
+    /// Where it goes on at a time at which nothing was recorded, and where it had ended: the byte
+    /// there, and the block before, are of the time that is told.
+    fn check_outside(&self, recorded: &Recorded, time: i64) {
+        let is_of = |place: u64, told: i64| {
+            let truth = self.oracle.at(place).expect("it is there");
+            assert!(
+                (truth - told).abs() <= WITHIN,
+                "{time}, {place}: {told}, {truth}\n{recorded:?}"
+            );
+        };
+        match recorded.find(time, Bytes::ZERO) {
+            Moment::Before { offset, begins: at } | Moment::Pause { offset, resumes: at, .. } => {
+                // The next there is may be the end of a line, where a clock was set back.
+                is_of(offset.get().min(self.oracle.end() - 1), at);
+            }
+            // A block is of the time at which its first byte came.
+            Moment::After { offset, ended } => is_of((offset - BLOCK).get(), ended),
+            Moment::At { .. } => {}
+            Moment::Unknown => panic!("{time} is unknown"),
         }
     }
 }
@@ -195,7 +219,9 @@ fn record(seed: u64) -> (usize, usize) {
             5 => world.commit(0),
             _ => {}
         }
-        for _ in 0..world.random.below(100) {
+        // Now and then all of a stretch arrives at once.
+        let arrivals = if world.random.once_in(3) { 1 } else { world.random.below(100) };
+        for _ in 0..arrivals {
             let after = 50_000_000 + world.random.below(200_000_000).cast_signed();
             // By up to a tenth more or less than the rate.
             let len = rate * after.cast_unsigned() / SECOND.cast_unsigned();

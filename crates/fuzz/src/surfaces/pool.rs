@@ -1,8 +1,12 @@
 //! Pools whose metadata make no sense under checksums that fit.
 //!
 //! An input stands for one structure of a pool that has lived: ten bytes say what is
-//! done to its header, the rest is its payload. Every copy of the structure is written so,
-//! with good checksums, so that nothing stands between the decoder and the payload.
+//! done to its header, the rest is its payload.
+//!
+//! `label`, `log` and `checkpoint` ask the decoder of one structure, as often as they can:
+//! what it takes means the same when it is written and read again. `pool` writes every copy
+//! of the structure so, with good checksums, and opens the whole pool: about a hundred times
+//! slower, and it judges the headers, too.
 
 #[path = "../../../store/tests/common/mod.rs"]
 mod common;
@@ -12,7 +16,8 @@ use common::{Disk, check, commit, new_pool, open};
 use crc::{CRC_32_ISCSI, Crc};
 use std::cell::OnceCell;
 use store::{
-    Field, KeptPolicy, Ownership, Placement, Service, ServiceKind, ServicePriority, TABLES, Times,
+    Field, KeptPolicy, Ownership, Placement, Replaying, Service, ServiceKind, ServicePriority,
+    TABLES, Times,
 };
 use units::Bytes;
 
@@ -24,24 +29,122 @@ const HEAD: usize = 10;
 const TWO_DISKS: u8 = 1;
 const SET_FIELD: u8 = 2;
 const ONE_COPY: u8 = 4;
+/// Which structure a whole pool is asked with: a record, or one of these.
+const CHECKPOINT: u8 = 8;
+const LABEL: u8 = 16;
 
-pub fn label(input: &[u8]) -> bool {
-    ask(b"SLKLABEL", input)
+type Magic = [u8; 8];
+const OF_LABEL: &Magic = b"SLKLABEL";
+const OF_RECORD: &Magic = b"SLKRECOR";
+const OF_CHECKPOINT: &Magic = b"SLKCHECK";
+
+/// The structure of an input for a whole pool.
+fn kind(flags: u8) -> &'static Magic {
+    match (flags & LABEL, flags & CHECKPOINT) {
+        (0, 0) => OF_RECORD,
+        (0, _) => OF_CHECKPOINT,
+        _ => OF_LABEL,
+    }
 }
-pub fn log(input: &[u8]) -> bool {
-    ask(b"SLKRECOR", input)
-}
-pub fn checkpoint(input: &[u8]) -> bool {
-    ask(b"SLKCHECK", input)
-}
+
 pub fn labels() -> Vec<Vec<u8>> {
-    seeds(b"SLKLABEL")
+    seeds(OF_LABEL)
 }
 pub fn records() -> Vec<Vec<u8>> {
-    seeds(b"SLKRECOR")
+    seeds(OF_RECORD)
 }
 pub fn checkpoints() -> Vec<Vec<u8>> {
-    seeds(b"SLKCHECK")
+    seeds(OF_CHECKPOINT)
+}
+pub fn pools() -> Vec<Vec<u8>> {
+    let marked = |flag: u8, seeds: Vec<Vec<u8>>| {
+        seeds.into_iter().map(move |mut seed| {
+            seed[0] |= flag;
+            seed
+        })
+    };
+    let others = marked(CHECKPOINT, checkpoints()).chain(marked(LABEL, labels()));
+    marked(0, records()).chain(others).collect()
+}
+
+/// The head of an input, and its payload.
+fn parts(input: &[u8]) -> Option<([u8; HEAD], &[u8])> {
+    let (head, payload) = input.split_first_chunk::<HEAD>()?;
+    Some((*head, &payload[..payload.len().min(BLOCK - 96)]))
+}
+
+/// A state before the last record of a pool that has lived, and that of a new pool.
+fn states(flags: u8) -> [Replaying; 2] {
+    thread_local! {
+        static STATES: [OnceCell<[Replaying; 2]>; 2] =
+            const { [OnceCell::new(), OnceCell::new()] };
+    }
+    let made = || {
+        let mut disks = pool(flags);
+        // What the last record changes was not there before it.
+        let is_last: Vec<_> = places(&disks, OF_RECORD);
+        is_last.iter().for_each(|&(disk, at)| disks[disk].change(at, |block| block.fill(0)));
+        let store = open(&mut disks).expect("a pool without its last record").store;
+        [Replaying::of(&store), Replaying::nothing(&store)]
+    };
+    STATES.with(|states| states[usize::from(flags & TWO_DISKS)].get_or_init(made).clone())
+}
+
+/// A record behind the others.
+pub fn log(input: &[u8]) -> bool {
+    let Some(([flags, ..], payload)) = parts(input) else { return false };
+    let [before, nothing] = states(flags);
+    is_read(before, nothing, payload)
+}
+
+/// A checkpoint.
+pub fn checkpoint(input: &[u8]) -> bool {
+    let Some(([flags, ..], payload)) = parts(input) else { return false };
+    let [_, nothing] = states(flags);
+    is_read(nothing.clone(), nothing, payload)
+}
+
+/// What a list of changes makes of a state is what a checkpoint of it makes of nothing.
+fn is_read(mut state: Replaying, nothing: Replaying, payload: &[u8]) -> bool {
+    if state.replay(payload).is_err() {
+        return false;
+    }
+    let mut again = nothing;
+    again.replay(&state.checkpoint()).expect("what was read makes a checkpoint");
+    assert_eq!(again, state, "the same again");
+    true
+}
+
+/// The first label of a disk.
+pub fn label(input: &[u8]) -> bool {
+    thread_local! {
+        static LABELS: [OnceCell<Vec<u8>>; 2] = const { [OnceCell::new(), OnceCell::new()] };
+    }
+    let Some((head, payload)) = parts(input) else { return false };
+    let made = || pool(head[0])[0].block(0).to_vec();
+    let mut block =
+        LABELS.with(|all| all[usize::from(head[0] & TWO_DISKS)].get_or_init(made).clone());
+    fill(&mut block, head, payload);
+    let Ok(again) = store::label_again(&block, Bytes::ZERO) else { return false };
+    assert_eq!(store::label_again(&again, Bytes::ZERO).as_ref(), Ok(&again), "the same again");
+    true
+}
+
+/// Puts a payload, and what the head says of the header, into a structure's only block.
+fn fill(block: &mut [u8], [flags, which, value @ ..]: [u8; HEAD], payload: &[u8]) {
+    block[96..].fill(0);
+    block[96..96 + payload.len()].copy_from_slice(payload);
+    put(header("PAYLOAD_LENGTH"), block, payload.len() as u64);
+    if flags & SET_FIELD != 0 {
+        let fields = ["GENERATION", "PARENT", "SEQUENCE", "BASE", "PAYLOAD_LENGTH", "VERSION"];
+        let name = fields[usize::from(which) % fields.len()];
+        put(header(name), block, u64::from_le_bytes(value));
+    }
+    let checksum = CRC32C.checksum(&block[96..]);
+    put(header("PAYLOAD_CHECKSUM"), block, checksum.into());
+    put(header("CHECKSUM"), block, 0);
+    let checksum = CRC32C.checksum(&block[..96]);
+    put(header("CHECKSUM"), block, checksum.into());
 }
 
 fn header(name: &str) -> Field {
@@ -128,7 +231,7 @@ fn pool(flags: u8) -> Vec<Disk> {
 
 /// Where the structures that count of this kind begin: all labels, all checkpoints, all
 /// copies of the last record.
-fn places(disks: &[Disk], magic: &[u8; 8]) -> Vec<(usize, u64)> {
+fn places(disks: &[Disk], magic: &Magic) -> Vec<(usize, u64)> {
     let found = disks.iter().enumerate().flat_map(|(i, disk)| {
         disk.used_blocks().filter_map(move |block| {
             let offset = block * BLOCK as u64;
@@ -143,32 +246,16 @@ fn places(disks: &[Disk], magic: &[u8; 8]) -> Vec<(usize, u64)> {
     alike.map(|(_, disk, offset)| (disk, offset)).collect()
 }
 
-fn ask(magic: &[u8; 8], input: &[u8]) -> bool {
-    let Some((head, payload)) = input.split_first_chunk::<HEAD>() else { return false };
-    let payload = &payload[..payload.len().min(BLOCK - 96)];
-    let [flags, which, value @ ..] = *head;
+pub fn ask(input: &[u8]) -> bool {
+    let Some((head, payload)) = parts(input) else { return false };
+    let (flags, magic) = (head[0], kind(head[0]));
     let mut disks = pool(flags);
     let mut places = places(&disks, magic);
     // A label names its own disk.
-    places.retain(|(disk, _)| *disk == 0 || magic != b"SLKLABEL");
+    places.retain(|(disk, _)| *disk == 0 || magic != OF_LABEL);
     places.truncate(if flags & ONE_COPY != 0 { 1 } else { places.len() });
     for (disk, offset) in places {
-        disks[disk].change(offset, |block| {
-            block[96..].fill(0);
-            block[96..96 + payload.len()].copy_from_slice(payload);
-            put(header("PAYLOAD_LENGTH"), block, payload.len() as u64);
-            if flags & SET_FIELD != 0 {
-                let fields =
-                    ["GENERATION", "PARENT", "SEQUENCE", "BASE", "PAYLOAD_LENGTH", "VERSION"];
-                let name = fields[usize::from(which) % fields.len()];
-                put(header(name), block, u64::from_le_bytes(value));
-            }
-            let checksum = CRC32C.checksum(&block[96..]);
-            put(header("PAYLOAD_CHECKSUM"), block, checksum.into());
-            put(header("CHECKSUM"), block, 0);
-            let checksum = CRC32C.checksum(&block[..96]);
-            put(header("CHECKSUM"), block, checksum.into());
-        });
+        disks[disk].change(offset, |block| fill(&mut block[..], head, payload));
     }
     let report = check(&disks);
     let is_wrong = report.worst() == Some(store::Severity::Error);
@@ -200,11 +287,11 @@ fn lives_on(mut store: store::Store, mut disks: Vec<Disk>) {
     assert_eq!(Description::of(&again), Description::of(&store));
 }
 
-fn seeds(magic: &[u8; 8]) -> Vec<Vec<u8>> {
+fn seeds(magic: &Magic) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for flags in [0, TWO_DISKS] {
         let disks = pool(flags);
-        let alike = if magic == b"SLKLABEL" { 1 } else { disks.len() };
+        let alike = if magic == OF_LABEL { 1 } else { disks.len() };
         for disk in &disks[..alike] {
             for block in disk.used_blocks() {
                 let bytes = disk.block(block * BLOCK as u64);

@@ -77,6 +77,16 @@ impl Daemon {
             }
         }
     }
+
+    /// Time of a processor that the daemon has used.
+    pub fn processor(&self) -> Duration {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let stat = std::fs::read_to_string(path).expect("a child");
+        let (_, behind) = stat.rsplit_once(')').expect("a name in parentheses");
+        let field = |at: usize| behind.split_whitespace().nth(at).and_then(|it| it.parse().ok());
+        let ticks: u64 = field(11).unwrap_or(0) + field(12).unwrap_or(0);
+        Duration::from_millis(ticks * 10) // USER_HZ is 100 on Linux
+    }
 }
 
 impl Drop for Daemon {

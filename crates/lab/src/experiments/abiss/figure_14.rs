@@ -292,7 +292,7 @@ fn most(seen: &Shared) -> f64 {
 }
 
 /// Millions of bytes a second from its first operation to its last.
-fn rate(seen: &Shared) -> f64 {
+pub(super) fn rate(seen: &Shared) -> f64 {
     let seen = seen.borrow();
     let (Some(began), Some(last)) = (seen.began, seen.last) else { return 0.0 };
     let total = last - began;
@@ -308,7 +308,7 @@ fn greedy_rate(played: &Played) -> f64 {
 }
 
 /// For a cumulative plot: a time in ms, and how many of a hundred took longer.
-fn beyond(mut times: Vec<Duration>) -> Vec<(f64, f64)> {
+pub(super) fn beyond(mut times: Vec<Duration>) -> Vec<(f64, f64)> {
     times.sort_unstable();
     let all = times.len() as f64;
     let mut points: Vec<(f64, f64)> = Vec::new();

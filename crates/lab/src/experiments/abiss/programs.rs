@@ -1,5 +1,6 @@
 //! The programs of figure 14: `rwrt`, an isochronous reader or writer that measures its
-//! jitter, with a contract or without, and greedy programs beside it.
+//! jitter, with a contract or without, and greedy programs beside it. With other pieces the
+//! same reader is that of the slides.
 //!
 //! A program without a contract has what Linux gave it: a reader is read ahead for, one
 //! piece of 128 KiB before the one that it is in; a writer's bytes gather in memory in
@@ -16,7 +17,7 @@ use units::{Bytes, Duration, Instant, Rate};
 pub(super) const PIECE: Bytes = Bytes::new(10_000);
 pub(super) const RATE: Rate = Rate::per_second(1_000_000);
 /// What Linux read ahead and wrote behind at a time.
-const CHUNK: Bytes = Bytes::kib(128);
+pub(super) const CHUNK: Bytes = Bytes::kib(128);
 /// A host wakes a program at a tick of its clock: up to so much late.
 const TICK: Duration = Duration::from_millis(1);
 
@@ -26,9 +27,14 @@ pub(super) struct Seen {
     /// Of each operation: from when it was due (`rwrt`), or from when it was asked for
     /// (greedy programs), to its end.
     pub times: Vec<Duration>,
+    /// Of each operation of `rwrt`: when it was asked for, and how long after that it was
+    /// answered.
+    pub waits: Vec<(Instant, Duration)>,
     /// The longest from the ask to the answer.
     pub wait_max: Duration,
     pub bytes: Bytes,
+    /// What a stream left out since it came too late.
+    pub lost: Bytes,
     pub began: Option<Instant>,
     /// The end of its last operation.
     pub last: Option<Instant>,
@@ -72,6 +78,7 @@ enum Way {
 pub(super) struct Rwrt {
     volume: String,
     way: Way,
+    piece: Bytes,
     length: Bytes,
     begins: Instant,
     random: Random,
@@ -90,6 +97,7 @@ impl Rwrt {
         Self {
             volume: volume.into(),
             way,
+            piece: PIECE,
             length,
             begins,
             random: Random::new(seed),
@@ -101,6 +109,11 @@ impl Rwrt {
         }
     }
 
+    /// The same, so much at a time.
+    pub fn in_pieces(self, piece: Bytes) -> Self {
+        Self { piece, ..self }
+    }
+
     /// With a contract for 1 MB/s in such blocks.
     pub fn under_contract(
         volume: &str,
@@ -110,6 +123,17 @@ impl Rwrt {
         begins: Instant,
     ) -> Self {
         let contract = Contract { rate: RATE, block, burst: Bytes::ZERO };
+        Self::under(volume, mode, contract, length, begins)
+    }
+
+    /// With this contract.
+    pub fn under(
+        volume: &str,
+        mode: Mode,
+        contract: Contract,
+        length: Bytes,
+        begins: Instant,
+    ) -> Self {
         Self::new(volume, Way::Stream { contract, mode, stream: None }, length, begins)
     }
 
@@ -142,7 +166,7 @@ impl Rwrt {
     /// Goes on with the operation as far as that is possible without an answer.
     fn go_on(&mut self, context: &mut Context<'_, Metadata>) {
         while !self.left.is_zero() {
-            let at = self.at + (PIECE - self.left);
+            let at = self.at + (self.piece - self.left);
             let piece = at / CHUNK;
             let rest = (CHUNK * (piece + 1) - at).min(self.left);
             match &mut self.way {
@@ -198,7 +222,7 @@ impl Rwrt {
     /// An operation has ended.
     fn done(&mut self, context: &mut Context<'_, Metadata>) {
         let now = context.now;
-        self.at += PIECE;
+        self.at += self.piece;
         let mut seen = self.seen.borrow_mut();
         match seen.began {
             // The first one waits for the window to be filled, or for the first piece.
@@ -208,14 +232,15 @@ impl Rwrt {
             }
             Some(_) => {
                 seen.times.push(now.saturating_since(self.due));
+                seen.waits.push((self.asked, now - self.asked));
                 seen.wait_max = seen.wait_max.max(now - self.asked);
-                seen.bytes += PIECE;
+                seen.bytes += self.piece;
                 seen.last = Some(now);
             }
         }
         drop(seen);
         // Missed deadlines are forgiven.
-        self.due = (self.due + RATE.time_for(PIECE)).max(now);
+        self.due = (self.due + RATE.time_for(self.piece)).max(now);
         self.sleep(context);
     }
 
@@ -248,7 +273,7 @@ impl Program<Metadata> for Rwrt {
         // Else it tries again what was beyond the end of a file that grows.
         if self.left.is_zero() {
             self.asked = context.now;
-            self.left = PIECE;
+            self.left = self.piece;
         }
         self.go_on(context);
     }
@@ -282,12 +307,18 @@ impl Program<Metadata> for Rwrt {
                     self.go_on(context);
                 }
             }
+            // What came too late is left out of the stream.
+            (MOVE, Ok(Reply::Gap { len, .. })) => {
+                self.seen.borrow_mut().lost += len;
+                self.left = self.left.saturating_sub(len);
+                self.go_on(context);
+            }
             (FREE | CLOSE, Ok(_)) => {}
             (tag, Ok(Reply::Done)) if tag >= PIECES => {}
             (tag, Err(Error::BeyondEnd { .. })) if tag >= PIECES => {
                 let Way::Ahead { asked, .. } = &mut self.way else { unreachable!("asked for") };
                 *asked = (*asked).min(tag - PIECES);
-                let wanted = (self.at + (PIECE - self.left)) / CHUNK;
+                let wanted = (self.at + (self.piece - self.left)) / CHUNK;
                 if !self.left.is_zero() && wanted == tag - PIECES {
                     context.alarm_at(context.now + AGAIN);
                 }

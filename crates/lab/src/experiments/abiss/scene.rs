@@ -42,8 +42,8 @@ pub(super) struct Played {
     pub time: Duration,
 }
 
-/// The node over its disk, with files in it.
-fn world(files: &BTreeMap<String, (Bytes, bool)>) -> World<Metadata> {
+/// The node over its disk, with files in it: how large each is, and whether it is full.
+pub(super) fn world(files: &BTreeMap<String, (Bytes, bool)>, policy: Policy) -> World<Metadata> {
     let model = Model::named("hitachi-travelstar").expect("a model that comes with the program");
     let profile = Profile::of(&model);
     let timing = Timing::Drive(Box::new(HardDisk::new(&model)));
@@ -60,8 +60,9 @@ fn world(files: &BTreeMap<String, (Bytes, bool)>) -> World<Metadata> {
     }
     sim::commit(&mut disks, &mut store).expect("a disk without faults");
     let config = Config {
-        policy: Policy::SLACK,
-        admission: true,
+        policy,
+        // Under a policy that keeps no contract they are taken as they come.
+        admission: policy.keeps_contracts(),
         memory: MEMORY,
         host_latency: Duration::ZERO,
         commit_interval: Duration::from_secs(5),
@@ -83,7 +84,7 @@ pub(super) fn play(scene: Scene) -> Played {
     }
     let names: Vec<String> = (0..GREEDY).map(|number| format!("greedy-{number}")).collect();
     files.extend(names.iter().map(|name| (name.clone(), (GREEDY_FILE, true))));
-    let mut world = world(&files);
+    let mut world = world(&files, Policy::SLACK);
     let mut greedy = Vec::new();
     for name in &names {
         let program = Greedy::new(name, GREEDY_FILE, scene.greedy, GREEDY_BEGIN);

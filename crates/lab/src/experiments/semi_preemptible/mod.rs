@@ -7,6 +7,7 @@
 mod chunks;
 mod contributions;
 mod durations;
+mod example;
 mod preemption;
 mod seeks;
 mod tables;
@@ -22,6 +23,7 @@ use units::{Direction, Duration};
 
 /// In the order of the paper.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
+    example::EXPERIMENT,
     chunks::EXPERIMENT,
     seeks::EXPERIMENT,
     waiting::FCFS,

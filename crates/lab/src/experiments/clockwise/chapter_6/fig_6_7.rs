@@ -1,4 +1,4 @@
-//! Figures 6.7 to 6.9: blocks anywhere on their disk.
+//! Figures 6.7 and 6.8: blocks anywhere on their disk.
 
 use super::days;
 use super::fig_6_5::kept;
@@ -14,13 +14,11 @@ use report::{Axis, Chart, Series, Style};
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "clockwise-fig-6.7",
     paper: Paper::Clockwise,
-    title: "Best-effort latency where blocks lie anywhere (figures 6.7 to 6.9)",
+    title: "Best-effort latency where blocks lie anywhere (figures 6.7 and 6.8)",
     claim: "With blocks anywhere on a disk fewer streams fit, since all are planned at the \
             slowest zone. At middle loads latest start times do better than static slack, at \
             high ones as well or better, since long runs of streams save no seeks. Latencies \
-            are a good deal longer than with blocks in groups (figure 6.8). To use the time \
-            that an outer block is planned too long for before it is read (figure 6.9) makes \
-            nearly no difference.",
+            are a good deal longer than with blocks in groups (figure 6.8).",
     setup: "As figure 6.5; every block of 1 MB of streams and file systems lies at a place \
             of its disk of its own, and streams read them in any order. The same loads with \
             blocks in groups beside it.",
@@ -53,12 +51,6 @@ fn run(run: &Run<'_>) -> Findings {
     lst(&mut findings, &random);
     longer(&mut findings, &random, &grouped);
     ours(&mut findings, &random);
-    findings.claim(Claim::not_reproducible(
-        "figure 6.9: using over-predicted time before the block is read changes little",
-        "no difference under edf, a small one under the others",
-        "no schedule of ours plans a block in two ways; what an outer block is planned too long \
-         for is slack again as soon as it is read",
-    ));
     charts(&mut findings, &random, &grouped);
     findings.table("Mean latency of all eight file systems, blocks anywhere", random.table());
     findings.table("The same loads with blocks in groups", grouped.table());

@@ -14,13 +14,13 @@ use units::{Bytes, Duration, Lba, SECTOR};
 const EXTENT: u64 = Bytes::MIB.get() / SECTOR.get();
 /// Streams lie in the first so many extents of each disk, inside its outermost zone;
 /// file systems behind them.
-pub(super) const STREAM_EXTENTS: u64 = 1024;
+pub(in crate::experiments::clockwise) const STREAM_EXTENTS: u64 = 1024;
 /// Longer requests of file systems are cut to so much.
 const LONGEST: Bytes = Bytes::kib(64);
 
 /// How blocks lie on their disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(in crate::experiments::clockwise) enum Order {
     /// Streams in the outermost zone, one after the other; file systems behind them.
     Grouped,
     /// Every extent anywhere on its disk.
@@ -30,7 +30,7 @@ pub(super) enum Order {
 /// Requests of file systems over a span of time, each with its disk of the array and
 /// its place there.
 #[derive(Clone)]
-pub(super) struct Load {
+pub(in crate::experiments::clockwise) struct Load {
     /// By file system, each in the order of their times.
     pub systems: Vec<Vec<Demand>>,
     pub span: Duration,

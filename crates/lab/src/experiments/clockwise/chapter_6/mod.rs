@@ -9,6 +9,8 @@ mod fig_6_4;
 mod fig_6_5;
 mod fig_6_6;
 mod fig_6_7;
+mod fig_6_9;
+mod fits;
 mod load;
 mod printed;
 mod scene;
@@ -22,6 +24,8 @@ mod table_6_5;
 
 use crate::Experiment;
 
+pub(super) use load::{Load, Order, STREAM_EXTENTS};
+
 /// In the order of the chapter.
 pub(in crate::experiments) const EXPERIMENTS: &[Experiment] = &[
     section_6_2::EXPERIMENT,
@@ -32,6 +36,7 @@ pub(in crate::experiments) const EXPERIMENTS: &[Experiment] = &[
     fig_6_5::EXPERIMENT,
     fig_6_6::EXPERIMENT,
     fig_6_7::EXPERIMENT,
+    fig_6_9::EXPERIMENT,
     section_6_5_3::EXPERIMENT,
     fig_6_10::EXPERIMENT,
     fig_6_13::EXPERIMENT,

@@ -42,6 +42,9 @@ pub(super) struct Scene<'a> {
     /// A stream of 1 MB/s in blocks of 1 MB over all disks that asks so many percent as
     /// fast as it may.
     pub greedy: Option<u64>,
+    /// What a block of a stream is planned to take; the bound of the profile where nothing
+    /// is said.
+    pub planned: Option<fn(Bytes) -> Duration>,
 }
 
 /// The array at work.
@@ -68,6 +71,7 @@ impl<'a> Scene<'a> {
             load,
             contracts: &[],
             greedy: None,
+            planned: None,
         }
     }
 
@@ -118,8 +122,9 @@ impl<'a> Scene<'a> {
         // Rotation visits each disk in turn; which one first is any.
         let round = rate.time_for(block) * disks.len() as u64;
         let phase = random.span(round);
-        let equal = self.phases == Phases::Equal;
-        plan(disks, rate, block, self.places(number), if equal { Duration::ZERO } else { phase })
+        let phase = if self.phases == Phases::Equal { Duration::ZERO } else { phase };
+        let cost = self.planned.map(|planned| planned(block));
+        StreamPlan { cost, ..plan(disks, rate, block, self.places(number), phase) }
     }
 
     fn places(&self, number: u64) -> Places {
@@ -182,10 +187,19 @@ impl Array {
 
 /// The most pairs that every disk takes beside file systems.
 pub(super) fn pairs_max(layout: Layout, order: Order) -> u64 {
+    pairs_max_of(layout, order, None)
+}
+
+/// The same where blocks are planned otherwise.
+pub(super) fn pairs_max_of(
+    layout: Layout,
+    order: Order,
+    planned: Option<fn(Bytes) -> Duration>,
+) -> u64 {
     let load = Load { systems: Vec::new(), span: Duration::ZERO };
     let fits = |pairs: &u64| {
-        let scene = Scene { layout, order, ..Scene::new(&load, PolicyKind::SLACK, *pairs, 0) };
-        scene.array().is_ok()
+        let scene = Scene::new(&load, PolicyKind::SLACK, *pairs, 0);
+        Scene { layout, order, planned, ..scene }.array().is_ok()
     };
     (1..).take_while(fits).last().unwrap_or(0)
 }

@@ -9,7 +9,7 @@ use report::{Axis, Chart, Series, Style, Table};
 use sched::PolicyKind;
 use sim::machine::Runs;
 use sim::runs::{Confidence, Estimate};
-use units::Duration;
+use units::{Bytes, Duration};
 
 /// What the thesis compares, its static slack mended, and ours.
 pub(super) const POLICIES: [PolicyKind; 5] = [
@@ -86,10 +86,26 @@ impl Sweep<'_> {
     /// What best effort has in the order of slack if contracts count for nothing, step by
     /// step.
     pub fn yardstick(&self) -> Vec<Cell> {
-        self.steps.iter().map(|&pairs| self.cell(policies::BEST_EFFORT_FIRST, pairs)).collect()
+        self.each(policies::BEST_EFFORT_FIRST)
     }
 
-    fn cell(&self, policy: PolicyKind, pairs: u64) -> Cell {
+    /// One policy, step by step.
+    pub fn each(&self, policy: PolicyKind) -> Vec<Cell> {
+        self.steps.iter().map(|&pairs| self.cell(policy, pairs)).collect()
+    }
+
+    /// One policy with so many pairs.
+    pub fn cell(&self, policy: PolicyKind, pairs: u64) -> Cell {
+        self.cell_planned(policy, pairs, None)
+    }
+
+    /// The same where blocks are planned otherwise.
+    pub fn cell_planned(
+        &self,
+        policy: PolicyKind,
+        pairs: u64,
+        planned: Option<fn(Bytes) -> Duration>,
+    ) -> Cell {
         let systems = self.loads[0].systems.len();
         let mut cell = Cell {
             systems: vec![Vec::new(); systems],
@@ -101,6 +117,7 @@ impl Sweep<'_> {
                 layout: self.layout,
                 order: self.order,
                 phases: self.phases,
+                planned,
                 ..Scene::new(load, policy, pairs, seed)
             };
             let mut array = scene.array().expect("a step that is admitted");
@@ -176,30 +193,39 @@ pub(super) struct Against {
     pub ratio: f64,
     /// The most that this ratio may be: see [`at_most_of`].
     pub ratio_max: f64,
+    /// The upper end of the interval of 95 % of the ratios seed by seed (of the mean of their
+    /// logarithms): what holds where means differ much from seed to seed.
+    pub by_seed_max: f64,
 }
 
 /// Slack against the best of edf, lst and delta-l by their means; none where nobody
 /// asked for anything.
-pub(super) fn against(cell: &[Cell], values: impl Fn(&Cell) -> &[f64]) -> Option<Against> {
-    held_against(&cell[SLACK], cell, values)
+pub(super) fn against<'a>(
+    cell: &'a [Cell],
+    values: impl Fn(&'a Cell) -> &'a [f64],
+) -> Option<Against> {
+    held_against(&cell[SLACK], [EDF, LST, DELTA_L].map(|at| &cell[at]), values)
 }
 
-/// The same of another cell in the place of ours.
-pub(super) fn held_against(
-    ours: &Cell,
-    cell: &[Cell],
-    values: impl Fn(&Cell) -> &[f64],
+/// The same of any cell and others.
+pub(super) fn held_against<'a>(
+    ours: &'a Cell,
+    others: impl IntoIterator<Item = &'a Cell>,
+    values: impl Fn(&'a Cell) -> &'a [f64],
 ) -> Option<Against> {
     let ours = values(ours);
-    let others = [EDF, LST, DELTA_L].map(|at| values(&cell[at]));
-    let best = others.into_iter().min_by(|a, b| mean(a).total_cmp(&mean(b)))?;
+    let others = others.into_iter().map(values);
+    let best = others.min_by(|a, b| mean(a).total_cmp(&mean(b)))?;
     if !mean(ours).is_finite() || !mean(best).is_finite() {
         return None;
     }
     let pairs = ours.iter().zip(best).filter(|(a, b)| a.is_finite() && b.is_finite());
     let (ours, best): (Vec<f64>, Vec<f64>) = pairs.unzip();
     let ratio_max = at_most_of(&ours, &best);
-    Some(Against { ratio: mean(&ours) / mean(&best), ratio_max })
+    let logarithms: Vec<f64> = ours.iter().zip(&best).map(|(a, b)| (a / b).ln()).collect();
+    let ratios = Estimate::of(&logarithms);
+    let by_seed_max = (ratios.mean + ratios.margin(Confidence::Percent95)).exp();
+    Some(Against { ratio: mean(&ours) / mean(&best), ratio_max, by_seed_max })
 }
 
 impl Swept {
