@@ -55,7 +55,7 @@ fn run(run: &Run<'_>) -> Findings {
             )
             .measured(track.with_gaps() as f64)
             .explained(
-                At::nothing(),
+                At::both(0.0),
                 "the model's bus carries the data of a write in one burst; the thesis gives no \
                  length of the drive's, and doubts that the signal shows them",
             ),
@@ -83,7 +83,7 @@ fn run(run: &Run<'_>) -> Findings {
             )
             .measured(more.mean(after))
             .explained(
-                At::nothing(),
+                At::both(5.0),
                 "the thesis finds no rule for these writes and supposes that data come too late for \
                  the platters; the model writes each track as soon as its data can keep ahead of \
                  the heads, so that the status comes up to a turn later, at any time as likely",

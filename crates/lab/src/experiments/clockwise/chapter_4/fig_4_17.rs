@@ -44,9 +44,9 @@ fn run(run: &Run<'_>) -> Findings {
                 "ms",
             )
             .explained(
-                At::both(1.85),
-                "the bus model knows bursts and who has to wait for them, not what \
-                     arbitration and reselection cost",
+                At::both(3.82),
+                "the thesis has two figures for this, 2.5 ms here and some 4 ms in section 8.1; in \
+                 the model each of the two disks waits for whole bursts of the other, of 4.5 ms",
             ),
         )
         .claim(
@@ -60,19 +60,12 @@ fn run(run: &Run<'_>) -> Findings {
             0.05,
             "MB/s",
         ))
-        .claim(
-            Claim::at_most(
-                "nine disks on three full buses are later than three on one by",
-                2.9,
-                ms(&three, 9) - ms(&three, 3),
-                "ms",
-            )
-            .explained(
-                At::each(3.89, 4.07),
-                "in the model the buses have nothing in common: this is how much later the last of \
-                 nine is than the last of three when each begins at an angle of its own",
-            ),
-        );
+        .claim(Claim::at_most(
+            "nine disks on three full buses are later than three on one by",
+            2.9,
+            ms(&three, 9) - ms(&three, 3),
+            "ms",
+        ));
     let gains: Vec<f64> =
         [3, 6, 8].iter().map(|&disks| rate(&two, disks) - rate(&three, disks)).collect();
     let most = gains.iter().copied().fold(0.0, f64::max);

@@ -104,7 +104,7 @@ fn run(run: &Run<'_>) -> Findings {
                 "times",
             )
             .explained(
-                At::nothing(),
+                At::each(1.28, 1.26),
                 format!(
                     "cards with equal periods meet as they began, always or never, and the thesis \
                      shows one draw: in {fewer} of a hundred of ours nine disks have no more \

@@ -43,7 +43,7 @@ fn run(run: &Run<'_>) -> Findings {
     let mut findings = Findings::default();
     findings
         .claim(Claim::near("overhead of a read", 2.0, overhead, 0.15, "ms").explained(
-            At::nothing(),
+            At::both(2.49),
             "the model's overheads, 1.9 to 3.1 ms, were chosen to meet the shortest and the longest \
              read of two sectors",
         ))
@@ -66,12 +66,15 @@ fn run(run: &Run<'_>) -> Findings {
             )
             .calibrated(WHOLE),
         )
-        .claim(Claim::holds(
-            "two tracks: the second is in when the first has gone over",
-            "one goes over while the next is read",
-            with_gaps(&two),
-            two.with_gaps() == 0,
-        ))
+        .claim(
+            Claim::holds(
+                "two tracks: the second is in when the first has gone over, in 95 % of reads",
+                "one goes over while the next is read (of the one request that is shown)",
+                with_gaps(&two),
+                two.with_gaps() * 20 <= count,
+            )
+            .measured(two.with_gaps() as f64),
+        )
         .claim(
             Claim::holds(
                 "two tracks would be done a few ms sooner (2 to 5) if they were sent as one is",
