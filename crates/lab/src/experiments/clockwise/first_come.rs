@@ -54,7 +54,11 @@ mod tests {
         let turn = |begin, end, others| Turn { begin: us(begin), end: us(end), others };
         let turns =
             serve(&[vec![ask(0, 10), ask(5, 10)], vec![ask(2, 4), ask(30, 4)], vec![ask(1, 3)]]);
-        assert_eq!(turns[0], [turn(0, 10, 0), turn(17, 27, 1)], "its second asks at 10");
+        assert_eq!(
+            turns[0],
+            [turn(0, 10, 0), turn(17, 27, 2)],
+            "its second asks at 10, when both others want the bus"
+        );
         assert_eq!(turns[2], [turn(10, 13, 1)], "it asked before the second device");
         assert_eq!(turns[1], [turn(13, 17, 2), turn(30, 34, 0)]);
     }
