@@ -11,7 +11,7 @@
 //! interval of the difference over the seeds. `SLACKLINE_SECONDS=3000` runs every policy for
 //! 50 simulated minutes and eight seeds, with `UPDATE_DOCS=1` into docs/scheduling-results.md;
 //! by default a few policies for a few minutes. Of shorter runs than 3,000 s nothing more is asked
-//! than that `slack` is not later by more than the interval.
+//! than that `slack` is not later by more than the interval and a thousandth.
 #![allow(clippy::print_stdout)] // the table is the result
 
 use disk::{Model, Profile};
@@ -325,11 +325,10 @@ fn slack_answers_best_effort_no_later_than_any_policy_that_keeps_the_contracts()
     for (row, cells) in ROWS.iter().zip(&table) {
         for (column, cell) in kept(&columns, cells) {
             let (difference, margin) = cells[ours].difference(cell);
-            let is_worse = match asked {
-                Some(WHOLE..) => cells[ours].at_most_of(cell) > LATER,
-                _ => difference > margin + (LATER - 1.0) * cell.mean(),
-            };
-            if is_worse {
+            // Where nothing is under way nearly always, orders differ by microseconds.
+            let is_later = difference > margin + 0.001 * cell.mean();
+            let may_be_later = asked >= Some(WHOLE) && cells[ours].at_most_of(cell) > LATER;
+            if is_later || may_be_later {
                 let (slack, other) = (cells[ours].mean(), cell.mean());
                 worse.push(format!("{row:?}: slack {slack:.1}, {} {other:.1}", name(column)));
             }
