@@ -50,7 +50,8 @@ impl BusShare {
     /// flash, or their bus takes no time. A bound, because of how that bus is built: a
     /// command waits for what was reserved before it began, at most one command of each
     /// other drive, and at most one gap that is too short to be used before each burst,
-    /// which is a track's sectors, or what the model says. (Once a burst is divided, its parts leave no gap.)
+    /// which is a track's sectors, or what the model says. (Once a burst is divided, its parts
+    /// leave no gap.)
     pub fn of(name: &str, models: &[&Model]) -> Option<Self> {
         let drives = models.iter().filter_map(|model| match &model.kind {
             Mechanism::HardDisk(disk) if !disk.bus_sector.is_zero() => Some(disk),

@@ -65,12 +65,7 @@ impl Raw {
         begin: Begin,
         count: usize,
     ) -> Times {
-        let one = |_| {
-            let access = self.access(way, zone, sectors, begin);
-            let pause = self.random.span(Duration::from_millis(25));
-            self.disk.time(&access, pause)
-        };
-        Times::of((0..count).map(one).collect())
+        Times::of(self.each(way, zone, sectors, begin, count, RawDisk::time))
     }
 
     /// What the bus does during so many requests of a zone, the platters at any angle.
@@ -82,12 +77,25 @@ impl Raw {
         begin: Begin,
         count: usize,
     ) -> Signals {
+        Signals(self.each(way, zone, sectors, begin, count, RawDisk::on_bus))
+    }
+
+    /// What `serve` says of each of so many requests of a zone, the platters at any angle.
+    fn each<T>(
+        &mut self,
+        way: Direction,
+        zone: usize,
+        sectors: u64,
+        begin: Begin,
+        count: usize,
+        serve: fn(&mut RawDisk, &Access, Duration) -> T,
+    ) -> Vec<T> {
         let one = |_| {
             let access = self.access(way, zone, sectors, begin);
             let pause = self.random.span(Duration::from_millis(25));
-            self.disk.on_bus(&access, pause)
+            serve(&mut self.disk, &access, pause)
         };
-        Signals((0..count).map(one).collect())
+        (0..count).map(one).collect()
     }
 
     /// The times of blocks of a zone one after the other, the first at a sector that
