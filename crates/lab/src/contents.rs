@@ -87,12 +87,8 @@ const CLOCKWISE: &[Row] = &[
         "Bandwidth of PCI by burst and device select",
         Experiments(&["clockwise-fig-4.16"]),
     ),
-    (
-        "table 4.1",
-        "Zones of the Atlas-II",
-        PutIn("the model of the Atlas-II is made of these zones"),
-    ),
-    ("figure 4.5", "Seek times of the Atlas-II", PutIn("the model's seeks are these")),
+    ("table 4.1", "Zones of the Atlas-II", Experiments(&["clockwise-table-4.1"])),
+    ("figure 4.5", "Seek times of the Atlas-II", Experiments(&["clockwise-fig-4.5"])),
     (
         "figure 4.6",
         "Writes as the Atlas-II leaves the factory",

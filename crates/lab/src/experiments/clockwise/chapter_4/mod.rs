@@ -9,11 +9,14 @@ mod fig_4_18;
 mod fig_4_6;
 mod fig_4_7;
 mod fig_4_8;
+mod table_4_1;
 
 use crate::Experiment;
 
 /// In the order of the thesis.
 pub(in crate::experiments) const EXPERIMENTS: &[Experiment] = &[
+    table_4_1::ZONES,
+    table_4_1::SEEKS,
     fig_4_6::EXPERIMENT,
     fig_4_7::EXPERIMENT,
     fig_4_8::EXPERIMENT,
