@@ -1,5 +1,6 @@
-//! Checks of the house itself: `cargo run -q -p xtask -- tidy`, and of its tests:
-//! `cargo run -q -p xtask -- mutate CRATE`.
+//! Checks of the house itself: `cargo run -q -p xtask -- tidy`, of its tests:
+//! `cargo run -q -p xtask -- mutate CRATE`, and of its laboratory:
+//! `cargo run -q -p xtask -- constants`.
 //!
 //! What a compiler does not refuse and a reader would have to remember is
 //! checked here: the arrows of ARCHITECTURE.md, the purity of the pure crates,
@@ -9,6 +10,7 @@
 
 mod arrows;
 mod circles;
+mod constants;
 mod finding;
 mod forgotten;
 mod lexer;
@@ -42,17 +44,27 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
-        Some("mutate") => match mutate::run(&root, &arguments[1..]) {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::FAILURE,
-            Err(error) => {
-                eprintln!("mutate: {error}");
-                ExitCode::FAILURE
-            }
-        },
+        Some("mutate") => ended("mutate", mutate::run(&root, &arguments[1..])),
+        Some("constants") => {
+            ended("constants", constants::run(&root, &arguments[1..]).map(|()| true))
+        }
         _ => {
-            eprintln!("usage: cargo run -q -p xtask -- tidy | mutate CRATE [ARGUMENTS]");
+            eprintln!(
+                "usage: cargo run -q -p xtask -- tidy | mutate CRATE [ARGUMENTS] | \
+                 constants [HOW_MANY [SEED]]"
+            );
             ExitCode::from(2)
+        }
+    }
+}
+
+fn ended(what: &str, result: Result<bool, String>) -> ExitCode {
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{what}: {error}");
+            ExitCode::FAILURE
         }
     }
 }
