@@ -46,7 +46,7 @@ pub use head::Head;
 pub use linear::Line;
 pub use mechanics::Mechanics;
 pub use model::{FlashModel, Model};
-pub use profile::{HardDiskProfile, Kind, LinearProfile, LongReads, Profile, Sweep, ZoneProfile};
+pub use profile::{HardDiskProfile, Kind, LinearProfile, LongAccess, Profile, Sweep, ZoneProfile};
 pub use queue::CommandQueue;
 pub use remainders::{ReadPlan, TrackRemainders, Tracks};
 pub use seek::SeekCurve;

@@ -6,7 +6,7 @@ use crate::geometry::{Geometry, Layout};
 use crate::model::{FlashModel, HardDiskModel, Mechanism, ReadAhead};
 use crate::spread::Spread;
 use crate::{
-    BusPlan, BusShare, HardDiskProfile, Kind, LARGEST, Line, LinearProfile, LongReads, Model,
+    BusPlan, BusShare, HardDiskProfile, Kind, LARGEST, Line, LinearProfile, LongAccess, Model,
     Profile, ZoneProfile,
 };
 use alloc::borrow::ToOwned;
@@ -138,6 +138,7 @@ impl HardDiskProfile {
             write_settle: disk.write_settle,
             switch: longest + Duration::from_nanos(2 * zones.len() as u64),
             long_reads: disk.long_reads(zones),
+            long_writes: disk.long_writes(zones),
             zones: zones.iter().map(|zone| disk.zone_profile(zone)).collect(),
         }
     }
@@ -164,11 +165,25 @@ impl HardDiskModel {
     /// then until as many sectors as a track has are in: a turn and one step to the
     /// next track. (What more a step to the next cylinder takes delays the platters, not
     /// what the bus then has; `switch` covers it.)
-    fn long_reads(&self, zones: &[Layout]) -> Option<LongReads> {
+    fn long_reads(&self, zones: &[Layout]) -> Option<LongAccess> {
         let shortest = zones.iter().map(|zone| zone.sectors_per_track).min()?;
         let skew = zones.iter().map(|zone| zone.track_skew(self.rotation)).max()?;
         let from = SECTOR * (shortest * self.reading.whole_track_from);
-        (!from.is_zero()).then_some(LongReads { from, extra: self.rotation + skew })
+        (!from.is_zero()).then_some(LongAccess { from, extra: self.rotation + skew })
+    }
+
+    /// A write that ends within a track goes on to its end: at most a turn.
+    fn long_writes(&self, zones: &[Layout]) -> Option<LongAccess> {
+        let beyond = self.writing.whole_tracks_beyond;
+        let shortest = zones.iter().map(|zone| zone.sectors_per_track).min()?;
+        let from = SECTOR * (shortest * beyond + 1);
+        let tracks = (beyond > 0).then_some(LongAccess { from, extra: self.rotation });
+        let buffer = self.cache.filter(|_| self.write_back).map(|cache| cache.write_buffer);
+        let parts = buffer.filter(|buffer| !buffer.next_part.is_zero());
+        both(
+            tracks,
+            parts.map(|it| LongAccess { from: SECTOR * (it.sectors + 1), extra: it.next_part }),
+        )
     }
 
     fn zone_profile(&self, layout: &Layout) -> ZoneProfile {
@@ -183,6 +198,16 @@ impl HardDiskModel {
         let bus = Rate::of(SECTOR, self.bus_sector);
         let rate = if bus.is_zero() { rate } else { rate.min(bus) };
         ZoneProfile { start: Lba::new(layout.first_sector), cylinders: layout.cylinders, rate }
+    }
+}
+
+/// What costs on top for either reason, counted as if both were met at once.
+fn both(one: Option<LongAccess>, other: Option<LongAccess>) -> Option<LongAccess> {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            Some(LongAccess { from: one.from.min(other.from), extra: one.extra + other.extra })
+        }
+        (one, other) => one.or(other),
     }
 }
 

@@ -63,16 +63,19 @@ pub struct HardDiskProfile {
     /// account for.
     pub switch: Duration,
     /// Of disks that begin to send a long read only when a whole track is in.
-    pub long_reads: Option<LongReads>,
+    pub long_reads: Option<LongAccess>,
+    /// Of disks whose long writes end with a whole track.
+    pub long_writes: Option<LongAccess>,
     /// From the outside in; the first starts at sector 0.
     pub zones: Vec<ZoneProfile>,
 }
 
-/// What long reads cost on top. The thesis plans one more turn for blocks that are
-/// not aligned to tracks (Clockwise thesis, section 7.2.2); such a disk is why.
+/// What long reads, or long writes, cost on top. The thesis plans one more turn for blocks
+/// that are not aligned to tracks (Clockwise thesis, sections 7.2.2 and 7.2.3); such a disk
+/// is why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LongReads {
-    /// The shortest read that waits.
+pub struct LongAccess {
+    /// The shortest that waits.
     pub from: Bytes,
     /// How long at most.
     pub extra: Duration,
@@ -361,15 +364,16 @@ impl HardDiskProfile {
     fn bound(&self, end: Lba, from: Lba, access: &Access) -> Duration {
         let distance = self.distance(end, from, access.lba);
         let mechanics = self.overhead + self.seek(distance, access.direction) + self.rotation;
-        let wait = self.long_read(access.len, access.direction);
+        let wait = self.long_access(access.len, access.direction);
         mechanics + wait + self.media(end, access) + self.switch
     }
 
-    fn long_read(&self, len: Bytes, direction: Direction) -> Duration {
-        match self.long_reads {
-            Some(long) if direction == Direction::Read && len >= long.from => long.extra,
-            _ => Duration::ZERO,
-        }
+    fn long_access(&self, len: Bytes, direction: Direction) -> Duration {
+        let long = match direction {
+            Direction::Read => self.long_reads,
+            Direction::Write => self.long_writes,
+        };
+        long.filter(|long| len >= long.from).map_or(Duration::ZERO, |long| long.extra)
     }
 
     /// The time of the transfer itself at the rates of the zones it lies in.
@@ -394,7 +398,7 @@ impl HardDiskProfile {
         // Each zone's part of a transfer is rounded up by itself.
         let rounding = Duration::from_nanos((zones.end() - zones.start()) as u64);
         let mechanics = self.overhead + self.seek(distance, direction) + self.rotation;
-        mechanics + self.long_read(len, direction) + media + rounding + self.switch
+        mechanics + self.long_access(len, direction) + media + rounding + self.switch
     }
 
     /// The longest way from anywhere on the disk to `range`, in cylinders.
@@ -429,8 +433,10 @@ impl HardDiskProfile {
         check("hard-disk.switch", &self.switch)?;
         let longest = self.seek.points().iter().map(|&(_, time)| time).max();
         check("hard-disk.seek", &longest.unwrap_or_default())?;
-        let extra = self.long_reads.map_or(Duration::ZERO, |it| it.extra);
-        check("hard-disk.long-reads.extra", &extra)?;
+        for (name, long) in [("reads", self.long_reads), ("writes", self.long_writes)] {
+            let extra = long.map_or(Duration::ZERO, |it| it.extra);
+            check(&format!("hard-disk.long-{name}.extra"), &extra)?;
+        }
         ensure!(!self.zones.is_empty(), "hard-disk.zones is empty; give at least one zone");
         ensure!(
             self.zones[0].start == Lba::new(0),
@@ -495,15 +501,27 @@ struct HardDiskFile {
     switch: Text<Duration>,
     seek: Points,
     #[serde(skip_serializing_if = "Option::is_none")]
-    long_reads: Option<LongReadsFile>,
+    long_reads: Option<LongAccessFile>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    long_writes: Option<LongAccessFile>,
     zones: Vec<ZoneFile>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LongReadsFile {
+struct LongAccessFile {
     from: Text<Bytes>,
     extra: Text<Duration>,
+}
+
+impl LongAccessFile {
+    fn of(long: LongAccess) -> Self {
+        Self { from: Text(long.from), extra: Text(long.extra) }
+    }
+
+    fn long(self) -> LongAccess {
+        LongAccess { from: self.from.0, extra: self.extra.0 }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -621,9 +639,8 @@ impl HardDiskFile {
             seek: SeekCurve::parse(self.seek)?,
             write_settle: self.write_settle.0,
             switch: self.switch.0,
-            long_reads: self
-                .long_reads
-                .map(|long| LongReads { from: long.from.0, extra: long.extra.0 }),
+            long_reads: self.long_reads.map(LongAccessFile::long),
+            long_writes: self.long_writes.map(LongAccessFile::long),
             zones: self.zones.iter().map(zone).collect(),
         })
     }
@@ -635,9 +652,8 @@ impl HardDiskFile {
             write_settle: Text(disk.write_settle),
             switch: Text(disk.switch),
             seek: disk.seek.text(),
-            long_reads: disk
-                .long_reads
-                .map(|long| LongReadsFile { from: Text(long.from), extra: Text(long.extra) }),
+            long_reads: disk.long_reads.map(LongAccessFile::of),
+            long_writes: disk.long_writes.map(LongAccessFile::of),
             zones: disk
                 .zones
                 .iter()

@@ -63,6 +63,9 @@ impl HardDisk {
         let span = self.disk.bus_sector * (end - first);
         let buffer = cache.write_buffer;
         let streams = self.writes_at == Some(first) && self.pending.is_empty();
+        let goes_on = streams || self.pending.last().is_some_and(|last| last.end == first);
+        let is_in_parts = goes_on && end - first > buffer.sectors;
+        let begin = begin + if is_in_parts { buffer.next_part } else { Duration::ZERO };
         if let Some(last) = self.pending.last_mut()
             && last.end == first
         {

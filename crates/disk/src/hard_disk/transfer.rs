@@ -225,7 +225,7 @@ impl HardDisk {
     }
 
     /// Writes sectors from the buffer; `data_in` tells when so many of them are
-    /// there.
+    /// there. Where the model says so, the last track is waited out.
     pub(super) fn media_write(
         &mut self,
         begin: Instant,
@@ -256,8 +256,20 @@ impl HardDisk {
             }
             lba += piece.count;
         }
-        self.busy_until = media;
+        self.busy_until =
+            media + last.map_or(Duration::ZERO, |it| self.rest_of_track(&it, first, end));
         self.writes_at = Some(end);
+    }
+
+    /// From the end of a write's last piece to the end of its track, where the write is so long
+    /// that the disk goes on to it.
+    fn rest_of_track(&self, last: &Piece, first: u64, end: u64) -> Duration {
+        let beyond = self.disk.writing.whole_tracks_beyond;
+        let track = self.geometry.zones[last.zone].sectors_per_track;
+        if beyond == 0 || end - first <= beyond * track {
+            return Duration::ZERO;
+        }
+        self.geometry.sectors_time(last, track - (last.sector + last.span))
     }
 
     /// The piece at `lba`, which follows the last one if there was any.

@@ -2,7 +2,7 @@
 
 use super::{
     Bad, Cache, FlashModel, HardDiskModel, Mechanism, Model, Overheads, ReadAhead, Reading, Spares,
-    WriteBuffer, ZoneModel,
+    WriteBuffer, Writing, ZoneModel,
 };
 use crate::arm::Arm;
 use crate::error::ensure;
@@ -51,6 +51,7 @@ struct HardDiskFile {
     overheads: Option<OverheadsFile>,
     bus_sector: Option<Text<Duration>>,
     reading: Option<ReadingFile>,
+    writing: Option<WritingFile>,
     cache: Option<CacheFile>,
     spares: Option<Spares>,
     zones: Vec<ZoneModel>,
@@ -86,6 +87,12 @@ struct ReadingFile {
     in_order_beyond: u64,
 }
 
+#[derive(Deserialize, Clone, Copy, Default)]
+#[serde(deny_unknown_fields, default)]
+struct WritingFile {
+    whole_tracks_beyond: u64,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CacheFile {
@@ -101,7 +108,7 @@ struct CacheFile {
     holds_written: bool,
 }
 
-#[derive(Deserialize, Clone, Copy, Default)]
+#[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct WriteBufferFile {
     /// A segment's where it is not given.
@@ -109,6 +116,7 @@ struct WriteBufferFile {
     holds_back: bool,
     nearest: bool,
     before_reads: bool,
+    next_part: Option<Text<Duration>>,
 }
 
 /// Bad sectors one by one, or scattered by a seed.
@@ -182,6 +190,7 @@ fn hard_disk(file: HardDiskFile) -> Result<Model, Error> {
     let spread: Vec<_> =
         file.seek_spread.iter().map(|&(d, Text(below), Text(above))| (d, below, above)).collect();
     let reading = file.reading.unwrap_or_default();
+    let WritingFile { whole_tracks_beyond } = file.writing.unwrap_or_default();
     let mut disk = HardDiskModel {
         rotation: Duration::from_secs(60) / file.rpm,
         heads: file.heads,
@@ -201,6 +210,7 @@ fn hard_disk(file: HardDiskFile) -> Result<Model, Error> {
             in_order_beyond: reading.in_order_beyond,
             burst_sectors: 0,
         },
+        writing: Writing { whole_tracks_beyond },
         cache: file.cache.map(cache).transpose()?,
         write_back: false,
         spares: file.spares,
@@ -254,7 +264,9 @@ fn cache(file: CacheFile) -> Result<Cache, Error> {
         file.segment_sectors,
         1 << 24
     );
-    let WriteBufferFile { sectors, holds_back, nearest, before_reads } = file.write_buffer;
+    let WriteBufferFile { sectors, holds_back, nearest, before_reads, next_part } =
+        file.write_buffer;
+    let next_part = next_part.map_or(Duration::ZERO, |time| time.0);
     let sectors = sectors.unwrap_or(file.segment_sectors);
     ensure!(
         (1..=file.segment_sectors).contains(&sectors),
@@ -268,7 +280,7 @@ fn cache(file: CacheFile) -> Result<Cache, Error> {
         read_ahead_sectors: file.read_ahead_sectors,
         keeps_sent: file.keeps_sent,
         write_segments: file.write_segments,
-        write_buffer: WriteBuffer { sectors, holds_back, nearest, before_reads },
+        write_buffer: WriteBuffer { sectors, holds_back, nearest, before_reads, next_part },
         holds_written: file.holds_written,
     })
 }

@@ -81,6 +81,14 @@ pub(crate) struct Reading {
     pub burst_sectors: u64,
 }
 
+/// How a write gets onto the platters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Writing {
+    /// A write of more than so many tracks ends when the track that it ends on has gone by:
+    /// it takes as long as one of whole tracks (Clockwise thesis, section 4.3.5). 0: never.
+    pub whole_tracks_beyond: u64,
+}
+
 /// When a disk reads on after what it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadAhead {
@@ -119,6 +127,9 @@ pub(crate) struct WriteBuffer {
     pub nearest: bool,
     /// A read that the cache does not have waits until all of it is on the medium.
     pub before_reads: bool,
+    /// How much later a command starts that goes on from the one before it and is longer than
+    /// `sectors`: the drive takes it in parts.
+    pub next_part: Duration,
 }
 
 /// What is wrong with a sector.
@@ -148,6 +159,7 @@ pub(crate) struct HardDiskModel {
     /// Time of a sector on the bus; zero where the bus is never in the way.
     pub bus_sector: Duration,
     pub reading: Reading,
+    pub writing: Writing,
     pub cache: Option<Cache>,
     pub write_back: bool,
     pub spares: Option<Spares>,
@@ -164,6 +176,11 @@ impl HardDiskModel {
         ensure!((1..=256).contains(&self.heads), "heads is {}; give 1 to 256", self.heads);
         ensure!((1..=1_024).contains(&self.depth), "depth is {}; give 1 to 1024", self.depth);
         let Reading { whole_track_from, in_order_beyond, .. } = self.reading;
+        let whole_tracks_beyond = self.writing.whole_tracks_beyond;
+        ensure!(
+            whole_tracks_beyond <= TRACKS_MAX,
+            "writing.whole_tracks_beyond is {whole_tracks_beyond}; give at most {TRACKS_MAX} tracks"
+        );
         ensure!(
             whole_track_from <= TRACKS_MAX && in_order_beyond <= 1 << 32,
             "reading.whole_track_from is {whole_track_from}, in_order_beyond {in_order_beyond}; \

@@ -12,7 +12,8 @@ mod hard_disk;
 
 pub use flash::FlashModel;
 pub(crate) use hard_disk::{
-    Bad, Cache, HardDiskModel, Overheads, ReadAhead, Reading, Spares, WriteBuffer, ZoneModel,
+    Bad, Cache, HardDiskModel, Overheads, ReadAhead, Reading, Spares, WriteBuffer, Writing,
+    ZoneModel,
 };
 
 use crate::Error;
@@ -179,6 +180,18 @@ impl Model {
     pub fn with_write_settle(mut self, time: Duration) -> Self {
         if let Mechanism::HardDisk(disk) = &mut self.kind {
             disk.write_settle = time;
+        }
+        self
+    }
+
+    /// The same drive, whose commands start so much later where they go on from one before
+    /// and are longer than what may be ahead of the medium.
+    #[must_use]
+    pub fn with_next_part(mut self, time: Duration) -> Self {
+        if let Mechanism::HardDisk(disk) = &mut self.kind
+            && let Some(cache) = &mut disk.cache
+        {
+            cache.write_buffer.next_part = time;
         }
         self
     }

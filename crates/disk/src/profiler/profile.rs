@@ -91,6 +91,7 @@ impl Findings {
             write_settle: SETTLE_ASSUMED,
             switch,
             long_reads: None,
+            long_writes: None,
             zones: self
                 .zones
                 .iter()

@@ -184,6 +184,7 @@ fn hard_disk(zones: &[(Bytes, u64)]) -> disk::Profile {
         write_settle: Duration::ZERO,
         switch: Duration::ZERO,
         long_reads: None,
+        long_writes: None,
         zones: zones.collect(),
     };
     disk::Profile { kind: Kind::HardDisk(kind), ..profile(Bytes::mib(256), FIXED, FLUSH) }
