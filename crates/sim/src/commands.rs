@@ -118,8 +118,6 @@ pub struct Load {
     pub urgent: u64,
     /// How the large requests are served.
     pub manner: Manner,
-    /// What the host needs from one command to the next that goes on where it ended.
-    pub pause: Duration,
     /// For how long requests are made.
     pub span: Duration,
     /// Everything that looks random follows from it.
@@ -263,8 +261,7 @@ pub fn run(model: &Model, load: &Load) -> Found {
                 now = until;
             }
             Step::Start(piece) => {
-                let pause = if piece.part == Part::Streamed { load.pause } else { Duration::ZERO };
-                let time = pause + drive.serve(now + pause, &piece.command);
+                let time = drive.serve(now, &piece.command);
                 if let Some(index) = piece.key.checked_sub(URGENT) {
                     let (came, begun) = &mut arrivals[index as usize];
                     if !*begun {

@@ -27,7 +27,6 @@ fn reads(manner: Manner) -> Load {
         places: Places::Random,
         urgent: 0,
         manner,
-        pause: Duration::ZERO,
         span: Duration::from_secs(300),
         seed: 7,
     }

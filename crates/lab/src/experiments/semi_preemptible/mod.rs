@@ -52,7 +52,6 @@ fn load(run: &Run<'_>, direction: Direction, kilobytes: u64, manner: Manner) -> 
         places: Places::Random,
         urgent: 0,
         manner,
-        pause: Duration::ZERO,
         span: Duration::from_secs(run.choose(1_000, 100)),
         seed: 7,
     }

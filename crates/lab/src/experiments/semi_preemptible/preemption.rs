@@ -38,7 +38,7 @@ fn table_2(run: &Run<'_>) -> Findings {
         let claim = row.claim("reads");
         findings.claim(if row.printed.0 == 50 && row.printed.1 < 1.0 {
             claim.explained(
-                At::thorough_only(16.7),
+                At::each(15.8, 15.5),
                 "at 0.5 a second few were measured: this printed row stands apart from the five \
                  below it (20.8 to 21.8 ms whole, 16.0 to 18.4 in commands), and ours among them",
             )
@@ -46,11 +46,47 @@ fn table_2(run: &Run<'_>) -> Findings {
             claim
         });
     }
+    changes(&rows, &mut findings);
     findings.table("Printed / ours, by size and urgent requests a second", table(&rows));
     let [response, throughput] = charts(&rows, "reads");
     findings.chart(response).chart(throughput);
     aim(run, &mut findings);
     findings
+}
+
+/// What commands change where the print says that they cost nothing, by urgent requests a
+/// second, thorough and quick, in parts of a hundred.
+const CHANGES: [(&str, f64, f64); 2] = [("0.5", -5.3, -5.2), ("1", -5.9, -5.9)];
+
+/// What commands change of the throughput of large reads, beside whole requests.
+fn changes(rows: &[Beside], findings: &mut Findings) {
+    let mut table = Table::new(&[">urgent a second", ">printed, %", ">ours, %"]);
+    for row in rows.iter().filter(|row| row.printed.0 == 500) {
+        let change = |[_, _, whole, commands]: [f64; 4]| off(whole, commands);
+        let (theirs, ours) = (change(row.theirs()), change(row.ours()));
+        let rate = row.printed.1;
+        table.row(vec![rate.to_string(), format!("{theirs:+.1}"), format!("{ours:+.1}")]);
+        if theirs > 0.0 {
+            findings.claim(
+                Claim::holds(
+                    format!("reads of 500 kB, {rate} urgent a second: commands cost no throughput"),
+                    format!("{theirs:+.1} %"),
+                    format!("{ours:+.1} %"),
+                    ours >= 0.0,
+                )
+                .measured(ours)
+                .explained(
+                    At::in_list(&CHANGES, &rate.to_string()).spread(0.1),
+                    "the model's whole requests are faster by 7 % than the printed ones, those in \
+                     commands are as printed; section 3.1.1 says that drives serve long commands \
+                     more slowly, for reasons that its authors did not find, and not by how much. \
+                     Tried: 2.6 ms between commands of 128 kB meet the printed changes here, \
+                     and then requests of 2 MB gain 16 % where figure 12 shows a loss",
+                ),
+            );
+        }
+    }
+    findings.table("What commands change of the throughput of reads of 500 kB", table);
 }
 
 /// Our aim: a sixth of the wait for at most 6 % of the throughput, at 500 kB.

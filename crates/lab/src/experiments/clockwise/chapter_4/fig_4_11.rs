@@ -67,13 +67,7 @@ fn run(run: &Run<'_>) -> Findings {
             track.shortest(after),
             "ms",
         ))
-        .claim(Claim::near(
-            "and at the most, a turn",
-            TURN,
-            track.longest(after),
-            0.05,
-            "ms",
-        ))
+        .claim(Claim::near("and at the most, a turn", TURN, track.longest(after), 0.05, "ms"))
         .claim(
             Claim::holds(
                 "a track and ten sectors: the status comes a turn after the last data, mostly",
@@ -81,13 +75,7 @@ fn run(run: &Run<'_>) -> Findings {
                 format!("{most} %, {} ms on average", number(more.mean(after))),
                 most > 50,
             )
-            .measured(more.mean(after))
-            .explained(
-                At::both(5.0),
-                "the thesis finds no rule for these writes and supposes that data come too late for \
-                 the platters; the model writes each track as soon as its data can keep ahead of \
-                 the heads, so that the status comes up to a turn later, at any time as likely",
-            ),
+            .measured(more.mean(after)),
         );
     let mut table = Table::new(&[
         "write",
