@@ -6,10 +6,16 @@
 //! order in which they came. The one that is next belongs to the server's last container
 //! where it came before that one is due and its slice has room; else to a new one, which is
 //! released when the last one is due, or when the request came, whichever is later (the
-//! rule for streams, section 6.3.2). Room is what served requests have left of the slice,
-//! each charged at the time that it was expected to take; one that is expected to take
-//! longer than the slice takes all of it. What goes in slack is not charged, and those
-//! behind it move forward.
+//! rule for streams, section 6.3.2). The thesis does not say what becomes of room that is
+//! left while nothing waits; here it stays until the container is due.
+//!
+//! **What is charged.** The thesis gives a request its times when it comes, and again only
+//! when another one of its server goes in slack, which is not charged: so the charge is known
+//! beforehand, and is no time that was measured. Nor is it the worst case, which "is difficult
+//! for the user to determine": the slice is what he "expects to use for n requests". The time
+//! that is expected of best effort is `E`, the exact seek and the transfer (section 6.3.2). It
+//! is taken here when the request is the first of its line, from where the heads are.
+//! One that is expected to take longer than the slice takes all of it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -91,7 +97,8 @@ impl Containers {
         let relative = |at: Instant| at.as_nanos().wrapping_sub(now.as_nanos());
         for (id, server) in &self.0 {
             state.push(u64::from(id.index()));
-            state.extend(server.last.iter().flat_map(|&(at, used)| [relative(at), used.as_nanos()]));
+            state
+                .extend(server.last.iter().flat_map(|&(at, used)| [relative(at), used.as_nanos()]));
             state.push(u64::MAX);
             state.extend(server.line.values().flat_map(|&(key, came)| [key, relative(came)]));
             state.push(u64::MAX);

@@ -1,30 +1,27 @@
 //! `delta-l-1999`: best effort in the static slack, as printed. **Unsafe.**
 //!
 //! Kept for the reproduction of the thesis; never a default. Released requests under
-//! contract go by deadline. In the slack, before them or when none is there, go first those
-//! that have a deadline but are best effort for now: of streams ahead of their contracts,
-//! and of servers, released or not, the one that is due first next (sections 6.3.3 and
-//! 6.5.4); then best effort by arrival. What goes before a released request is charged to
-//! the slack, at its bound from where the heads are (`E`, section 6.3.2). A server's request
-//! that goes at its turn is charged to its slice at the same `E`, which the thesis has for
-//! best effort: times are given when a request comes, so that what it will take is not known,
-//! and the slice is what a user *expects* to use (section 6.5.4).
+//! contract go by deadline. In the slack, before them or where none is there, go first those
+//! that have a deadline but are best effort for now, the one that is due first next: of
+//! streams ahead of their contracts (sections 6.3.2 and 6.3.3), and of servers, released or
+//! not (section 6.5.4). Then best effort by arrival. What goes before a released request is
+//! charged to the slack at what it is expected to take, `E` (section 6.3.2): here the bound
+//! from where the heads are. A server's request that goes at its turn is charged to its
+//! slice instead, at the same `E`; `containers_1999.rs` says why.
 //!
-//! It differs from `delta-l` in three things that are wrong. The static slack is the least
-//! difference up to the longest period only, though it can be smaller beyond: the sets
-//! `(2,4) (2,6) (1,6)`, `(2,6) (3,9) (3,9)` and `(4,6) (2,9) (1,9)` have none and
-//! get 1. And the budget is full whenever no released request waits, and a command
-//! that starts then is not charged: with one stream `(5,10)` a command of 5 starts
-//! just before the release, another of 5 follows, and the request ends at 15. And a request
-//! that comes late may use what a container has left, at the deadline of that container:
-//! with a server `(50,100)`, asked for 10 at 0, for 40 at 95 and for 50 at 100, a request of
-//! a stream `(50,110)` that comes at 96 ends at 235, 29 late.
-//!
-//! Promises: everyone is served while tasks keep to their contracts and the slack is
-//! as long as their requests. Does not: requests of an admitted set can be late.
-//! Cost: O(s log n) per decision with s servers, and more for each released request of a
-//! server; after each change of the tasks the slack, O(n) for
-//! each of the sum of (longest period / period) points.
+//! Promises: everyone is served while streams and servers keep to their contracts and the
+//! slack is as long as their requests. Does not: requests of an admitted set can be late, for
+//! three things that are wrong. The static slack is the least difference up to the longest
+//! period only, though it can be smaller beyond: the sets `(2,4) (2,6) (1,6)`, `(2,6) (3,9)
+//! (3,9)` and `(4,6) (2,9) (1,9)` have none and get 1. The budget is full whenever no released
+//! request waits, and a command that starts then is not charged: with one stream `(5,10)` a
+//! command of 5 starts just before the release, another of 5 follows, and the request ends at
+//! 15. What comes late may use what a server's slice has left, and is due with what came
+//! first: a server `(50,100)` is asked for 10 at 0, for 40 at 95 and for 50 at 100; a request
+//! of a stream `(50,110)` that comes at 96 ends at 235, 29 late.
+//! Cost: O(s log n) per decision for s servers, and O(k) where k requests of servers wait;
+//! after each change of the tasks the slack, O(n) for each of the sum of (longest period /
+//! period) points.
 //! Source: Clockwise thesis, sections 6.2, 6.3.2, 6.3.3 and 6.5.4.
 
 use super::containers_1999::{Containers, First};
