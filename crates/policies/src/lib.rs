@@ -21,6 +21,7 @@ mod bubble_up;
 mod c_scan;
 mod cello;
 mod cfq;
+mod containers_1999;
 mod deadline;
 mod delta_l_1999;
 mod drr;

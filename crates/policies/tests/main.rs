@@ -4,6 +4,7 @@
 mod common;
 
 mod all;
+mod containers_1999;
 mod contracts;
 mod index;
 mod linux;

@@ -25,8 +25,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     setup: "As figure 6.5 with so many pairs as leave room for the larger contract, under \
             delta-l-1999 and under slack. Requests of disk 5 come out of a budget of 100 or \
             200 ms every 3 s on each of the three disks (100 or 200 ms a second, in turn), \
-            each charged at its bound. Latencies of disk 5 in spans of 10 s, in the window of \
-            section 7.1.",
+            each charged at its bound: under slack from anywhere, under delta-l-1999 from where \
+            the heads are. Latencies of disk 5 in spans of 10 s, in the window of section 7.1.",
     real_time: false,
     run,
 };
@@ -178,6 +178,13 @@ fn run(run: &Run<'_>) -> Findings {
     judge(&mut findings, &means);
     findings.chart(asked(&loads[0]));
     findings.table(format!("{pairs} pairs, {:.1} MB/s", load_of(pairs)), table);
+    findings.note(
+        "Under delta-l-1999 the order counts for more than the charge. In thorough runs disk 5 saw \
+         (without, 10 and 20 %) 364, 145 and 130 ms as it is; 364, 153 and 140 ms with each \
+         request charged at its bound from anywhere, some 30 ms; 364, 130 and 105 ms at the time \
+         that it took; and 364, 426 and 508 ms at the bound and with all best effort, under \
+         contract or not, by arrival.",
+    );
     findings
 }
 
@@ -221,9 +228,9 @@ const WORST: usize = 2;
 /// that without, its worst span with 20 % to that with 10 %, and the others with 20 % to
 /// those without.
 const EXPLAINED: [[(&str, f64, f64); 2]; 3] = [
-    [("delta-l-1999", 1.394, 1.021), ("slack", 0.991, 0.999)],
-    [("delta-l-1999", 1.255, 0.946), ("slack", 0.879, 0.999)],
-    [("delta-l-1999", 1.448, f64::NAN), ("slack", 1.015, 1.0)],
+    [("delta-l-1999", 0.358, 0.557), ("slack", 0.991, 0.999)],
+    [("delta-l-1999", f64::NAN, 0.642), ("slack", 0.879, 0.999)],
+    [("delta-l-1999", 1.130, f64::NAN), ("slack", 1.015, 1.0)],
 ];
 
 /// By policy and budget.
@@ -245,12 +252,11 @@ fn judge(findings: &mut Findings, all: &[Vec<Latencies>]) {
                  way of others in the slack",
             ],
             false => [
-                "each request is charged at its bound of some 30 ms, so that the contract has room \
-                 for one a second on each disk, where 20 to 40 are asked for; the slack that it \
-                 takes away would have served more of them",
-                "as above: less slack weighs as much as the larger budget, or more",
-                "the means are so; the interval of five windows, which differ by more, is wider \
-                 than the difference",
+                "in each window it is so, by 15 to 705 ms: the interval of differences that are so \
+                 uneven is wider than their mean",
+                "as above: in each window it is so, by 16 to 142 ms",
+                "in four of five windows it is so, by 21 to 89 ms; the interval is wider than the \
+                 mean of all five",
             ],
         };
         let claims = [
