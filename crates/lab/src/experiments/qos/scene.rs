@@ -26,20 +26,18 @@ const COMMITS: Duration = Duration::from_secs(3_600);
 pub(super) struct Under {
     pub name: &'static str,
     pub policy: Policy,
-    /// Of the stream's contract: a tenth of a second more than makes cycles of 4 s, since the
-    /// node advances deadlines by what a disk's thread takes to wake.
+    /// Of the stream's contract, so that cycles are of 4 s.
     pub period: Duration,
     pub is_papers: bool,
 }
 
 pub(super) const TIME_CYCLE: &str = "time-cycle";
-const A_LITTLE: Duration = Duration::from_millis(100);
 
 /// The paper's: the kernel's meta-scheduler with its slack register (section III.A), and the
 /// user-level one (section III.B), under which a request waits for the cycle under way, so that
 /// contracts are of two. Then ours.
 pub(super) fn schedulers() -> [Under; 3] {
-    let period = CYCLE + A_LITTLE;
+    let period = CYCLE;
     let in_cycles = |policy: Policy| policy.with("cycle", "4s").expect("a setting of it");
     [
         Under { name: "ucsb", policy: in_cycles(policies::UCSB), period, is_papers: true },
