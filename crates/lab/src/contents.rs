@@ -224,6 +224,11 @@ const QOS: &[Row] = &[
     ("figure 5", "High priority beside constant rates", Experiments(&["qos-fig-5"])),
     ("figure 6", "High priority beside greedy readers", Experiments(&["qos-fig-6"])),
     ("figure 7", "Response times", Experiments(&["qos-fig-7"])),
+    (
+        "section IV, announced",
+        "Guaranteed latency, for the final version",
+        Experiments(&["qos-guaranteed-latency"]),
+    ),
 ];
 
 const ABISS: &[Row] = &[
@@ -290,11 +295,13 @@ mod tests {
         assert_eq!(numbers(Paper::SemiPreemptible, "table", ""), up_to(4));
         assert_eq!(numbers(Paper::Qos, "figure", ""), up_to(7));
         assert_eq!(contents().filter(|row| row.name.starts_with("table I")).count(), 3);
+        let announced = contents().filter(|row| row.name.ends_with("announced"));
+        assert_eq!(announced.count(), 1, "the UCSB paper announces one experiment more");
         assert_eq!(numbers(Paper::Abiss, "figure", ""), up_to(14));
         let slides = contents().filter(|row| row.name.starts_with("slides"));
         assert_eq!(slides.count(), 2, "the slides print one table and one set of plots");
         let of_thesis = contents().filter(|row| row.paper == Paper::Clockwise).count();
-        assert_eq!((of_thesis, contents().count()), (71, 71 + 21 + 10 + 16), "and no other");
+        assert_eq!((of_thesis, contents().count()), (71, 71 + 21 + 11 + 16), "and no other");
     }
 
     #[test]

@@ -21,8 +21,8 @@
 //! that was admitted for its deadlines can be late; what takes longer than admission counts with
 //! waits for the register to cover what is beyond, perhaps for ever. A pool gives up reads and writes that wait so, 30 to 60 s
 //! after they came, where the contracts will never leave the time for them, and their programs get an
-//! error; others wait on. Cost: O(log n) per decision, and
-//! O(n log n) once a cycle. Source: UCSB QoS scheduler, section III.B.
+//! error; others wait on. Cost: O(log n) per decision, and those of servers that wait
+//! longer than an interactive one; O(n log n) once a cycle. Source: UCSB QoS scheduler, section III.B.
 
 use super::beyond;
 use super::rest::Rest;
@@ -115,11 +115,14 @@ impl TimeCycle {
 
     /// Best effort that goes before the sweep.
     fn before_sweep(&mut self, view: &mut View<'_>) -> Option<Waiting> {
-        if let Some(interactive) = view.queues().best_effort_oldest(true)
-            && let Some(left) = self.bubble.checked_sub(self.interruption(view, interactive))
+        // What servers may ask for waits there, too; it is in the sweep, and would use up the slot.
+        let interactive =
+            view.queues().best_effort_by_age(true).find(|request| !request.is_real_time()).copied();
+        if let Some(interactive) = interactive
+            && let Some(left) = self.bubble.checked_sub(self.interruption(view, &interactive))
         {
             self.bubble = left;
-            return Some(*interactive);
+            return Some(interactive);
         }
         let (mut elevator, mut slack) = (self.elevator, self.slack);
         let may = |view: &mut View<'_>, request: &Waiting| {

@@ -2,7 +2,7 @@
 //! worked by hand.
 
 use crate::common::{Arrival, Plain, World, at, flow, ms, read, write};
-use sched::{Class, Options, PolicyKind, TaskId};
+use sched::{Class, Contract, Options, PolicyKind, Task, TaskId};
 use units::Duration;
 
 const BEST_EFFORT: Class = Class::best_effort(true);
@@ -177,6 +177,20 @@ fn a_time_cycle_sweeps_and_lets_best_effort_in_by_bubble_slot_and_slack_register
     world.play(ms(1), &script, &Plain);
     assert_eq!(world.started, [11, 12, 13, 100, 300, 500, 14]);
     assert_eq!(world.late(), []);
+}
+
+#[test]
+fn what_a_server_asks_for_does_not_use_up_the_bubble_slot_of_a_time_cycle() {
+    let without_register = policies::TIME_CYCLE.with("register-most", "0ns").expect("a setting");
+    let mut world = World::with(without_register, with_reserve(10));
+    let server = Contract::Server(Task::new(ms(100), ms(100), ms(60)));
+    let id = world.schedule.join(world.now, server).expect("admitted");
+    let mut script: Vec<Arrival> =
+        (1..4).map(|key| (0, key, Class::server(id, ms(20)), read(100 * key, 20))).collect();
+    // Somebody waits for it, and the others of the sweep were there before it.
+    script.push((5, 9, BEST_EFFORT, read(900, 10)));
+    world.play(ms(1), &script, &Plain);
+    assert_eq!(world.started, [1, 9, 2, 3]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod clockwise;
 mod peers;
 mod qos;
 mod semi_preemptible;
+mod whole;
 
 use crate::Experiment;
 

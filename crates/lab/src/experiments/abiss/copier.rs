@@ -1,6 +1,6 @@
 //! The load of the slides' plots: a program that copies a file over and over.
 
-use super::programs::{CHUNK, Seen, Shared};
+use crate::experiments::whole::programs::{CHUNK, Seen, Shared};
 use node::{Error, Op, Reply, WriteRange};
 use sim::{Context, Metadata, Program};
 use units::{Bytes, Instant};

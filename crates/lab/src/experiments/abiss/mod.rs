@@ -1,13 +1,13 @@
 //! W. Almesberger and B. van den Brink, Active Block I/O Scheduling System, 2004 and 2005.
 //!
 //! Figure 14 and the latency plots of the slides are played by the whole production node
-//! ([`programs`] and [`scene`]); the table of the slides by the policies alone.
+//! ([`scene`]); the table of the slides by the policies alone,
+//! since batches of 10 to 160 pages are no blocks of a node: those are powers of two.
 
 mod copier;
 mod elevators;
 mod figure_14;
 mod latency;
-mod programs;
 mod scene;
 
 use crate::Experiment;

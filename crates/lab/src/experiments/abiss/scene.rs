@@ -1,12 +1,13 @@
 //! The machine of figure 14: one laptop disk, little memory, eight greedy programs and
 //! what is measured beside them.
 
-use super::programs::{Greedy, Rwrt, Shared};
-use disk::{HardDisk, Model, Profile};
-use node::{Config, DiskSetup, Mode, Node, Placement, Policy};
-use sim::{Metadata, SimDisk, Timing, World};
+use crate::experiments::whole::Pool;
+use crate::experiments::whole::programs::{Greedy, Rwrt, Shared};
+use disk::Model;
+use node::{Mode, Policy};
+use sim::{Metadata, World};
 use std::collections::BTreeMap;
-use store::{Blocks, EXTENT};
+use store::EXTENT;
 use units::{Bytes, Duration, Instant};
 
 /// What the paper's machine had for applications.
@@ -45,35 +46,19 @@ pub(super) struct Played {
 /// The node over its disk, with files in it: how large each is, and whether it is full.
 pub(super) fn world(files: &BTreeMap<String, (Bytes, bool)>, policy: Policy) -> World<Metadata> {
     let model = Model::named("hitachi-travelstar").expect("a model that comes with the program");
-    let profile = Profile::of(&model);
-    let timing = Timing::Drive(Box::new(HardDisk::new(&model)));
-    let mut disks = vec![SimDisk::metadata_only(profile.capacity(), timing)];
-    sim::format(&mut disks, "abiss", &profile, 1).expect("a disk that is large enough");
-    let mut store = sim::open(&mut disks).expect("it was formatted");
-    for (name, &(size, is_full)) in files {
-        let id = store.create(name, size, &Placement::default()).expect("a file that fits");
-        if is_full {
-            (0..size.div_ceil(EXTENT))
-                .for_each(|extent| store.note_written(id, extent, &Blocks::first(EXTENT)));
-            store.note_length(id, size);
-        }
-    }
-    sim::commit(&mut disks, &mut store).expect("a disk without faults");
-    let config = Config {
-        policy,
-        // Under a policy that keeps no contract they are taken as they come.
-        admission: policy.keeps_contracts(),
-        memory: MEMORY,
-        host_latency: Duration::ZERO,
-        commit_interval: Duration::from_secs(5),
-        remeasure: true,
-    };
-    let node = Node::new(config, vec![DiskSetup::new(profile)], store).expect("a disk and memory");
-    World::new(node, disks, MEMORY)
+    let commit_interval = Duration::from_secs(5);
+    Pool { model, policy, memory: MEMORY, commit_interval, files }.world()
 }
 
-/// Plays a scene to the end of what is measured.
-pub(super) fn play(scene: Scene) -> Played {
+/// The ABISS elevator as the paper measured it (section 5.1): 200 requests under contract have
+/// a place in it. The kernel's own 128 places beside them are not printed.
+pub(super) fn elevator() -> Policy {
+    let with = |policy: Policy, name, number| policy.with(name, number).expect("a setting of it");
+    with(with(policies::ABISS, "guaranteed-contract", "200"), "slots", "328")
+}
+
+/// Plays a scene under this policy to the end of what is measured.
+pub(super) fn play(scene: Scene, policy: Policy) -> Played {
     let largest = scene.files.iter().map(|file| file.1).max().unwrap_or_default();
     let largest = largest.max(Bytes::mib(256));
     let mut files: BTreeMap<String, (Bytes, bool)> = BTreeMap::new();
@@ -84,7 +69,7 @@ pub(super) fn play(scene: Scene) -> Played {
     }
     let names: Vec<String> = (0..GREEDY).map(|number| format!("greedy-{number}")).collect();
     files.extend(names.iter().map(|name| (name.clone(), (GREEDY_FILE, true))));
-    let mut world = world(&files, Policy::SLACK);
+    let mut world = world(&files, policy);
     let mut greedy = Vec::new();
     for name in &names {
         let program = Greedy::new(name, GREEDY_FILE, scene.greedy, GREEDY_BEGIN);

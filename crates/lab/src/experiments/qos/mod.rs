@@ -2,10 +2,17 @@
 //! Systems, 2003: the UCSB scheduler.
 
 mod inequality;
+mod latency;
+mod scene;
 mod streaming;
 
 use crate::Experiment;
 
 /// In the order of the paper.
-pub(super) const EXPERIMENTS: &[Experiment] =
-    &[inequality::EXPERIMENT, streaming::STEADY, streaming::GREEDY, streaming::RESPONSE];
+pub(super) const EXPERIMENTS: &[Experiment] = &[
+    inequality::EXPERIMENT,
+    streaming::STEADY,
+    streaming::GREEDY,
+    streaming::RESPONSE,
+    latency::EXPERIMENT,
+];

@@ -1,6 +1,6 @@
-//! The programs of figure 14: `rwrt`, an isochronous reader or writer that measures its
-//! jitter, with a contract or without, and greedy programs beside it. With other pieces the
-//! same reader is that of the slides.
+//! Isochronous readers and writers that measure their jitter, with a contract or without, and
+//! greedy programs beside them: `rwrt` as ABISS prints it; with other pieces and rates the same
+//! reader is that of its slides, and the constant-rate reader of the UCSB scheduler.
 //!
 //! A program without a contract has what Linux gave it: a reader is read ahead for, one
 //! piece of 128 KiB before the one that it is in; a writer's bytes gather in memory in
@@ -14,16 +14,16 @@ use std::rc::Rc;
 use units::{Bytes, Duration, Instant, Rate};
 
 /// What `rwrt` moves at a time, and the rate at which it does.
-pub(super) const PIECE: Bytes = Bytes::new(10_000);
-pub(super) const RATE: Rate = Rate::per_second(1_000_000);
+pub(crate) const PIECE: Bytes = Bytes::new(10_000);
+pub(crate) const RATE: Rate = Rate::per_second(1_000_000);
 /// What Linux read ahead and wrote behind at a time.
-pub(super) const CHUNK: Bytes = Bytes::kib(128);
+pub(crate) const CHUNK: Bytes = Bytes::kib(128);
 /// A host wakes a program at a tick of its clock: up to so much late.
 const TICK: Duration = Duration::from_millis(1);
 
 /// What a program saw.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// Of each operation: from when it was due (`rwrt`), or from when it was asked for
     /// (greedy programs), to its end.
     pub times: Vec<Duration>,
@@ -42,7 +42,7 @@ pub(super) struct Seen {
     pub error: Option<Error>,
 }
 
-pub(super) type Shared = Rc<RefCell<Seen>>;
+pub(crate) type Shared = Rc<RefCell<Seen>>;
 
 /// When what was beyond the end of a file is tried again.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -75,10 +75,13 @@ enum Way {
 }
 
 /// `rwrt` (ABISS 2005, figure 13).
-pub(super) struct Rwrt {
+pub(crate) struct Rwrt {
     volume: String,
     way: Way,
     piece: Bytes,
+    rate: Rate,
+    /// What was missed is not made up for.
+    forgives: bool,
     length: Bytes,
     begins: Instant,
     random: Random,
@@ -98,6 +101,8 @@ impl Rwrt {
             volume: volume.into(),
             way,
             piece: PIECE,
+            rate: RATE,
+            forgives: true,
             length,
             begins,
             random: Random::new(seed),
@@ -112,6 +117,11 @@ impl Rwrt {
     /// The same, so much at a time.
     pub fn in_pieces(self, piece: Bytes) -> Self {
         Self { piece, ..self }
+    }
+
+    /// The same at another rate, which it keeps: what it has missed it makes up for.
+    pub fn keeping(self, rate: Rate) -> Self {
+        Self { rate, forgives: false, ..self }
     }
 
     /// With a contract for 1 MB/s in such blocks.
@@ -239,8 +249,10 @@ impl Rwrt {
             }
         }
         drop(seen);
-        // Missed deadlines are forgiven.
-        self.due = (self.due + RATE.time_for(self.piece)).max(now);
+        self.due += self.rate.time_for(self.piece);
+        if self.forgives {
+            self.due = self.due.max(now);
+        }
         self.sleep(context);
     }
 
@@ -330,7 +342,7 @@ impl Program<Metadata> for Rwrt {
 }
 
 /// Reads or overwrites a file over and over as fast as it is let.
-pub(super) struct Greedy {
+pub(crate) struct Greedy {
     volume: String,
     size: Bytes,
     mode: Mode,
@@ -434,4 +446,24 @@ impl Program<Metadata> for Greedy {
             Err(error) => self.seen.borrow_mut().error = Some(error),
         }
     }
+}
+
+/// Where cumulative plots begin, in ms.
+pub(crate) const FROM: f64 = 0.01;
+
+/// For a cumulative plot: a time in ms, and how many of a hundred took longer.
+pub(crate) fn beyond(mut times: Vec<Duration>) -> Vec<(f64, f64)> {
+    times.sort_unstable();
+    let all = times.len() as f64;
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    for (at, time) in times.iter().enumerate() {
+        let (x, y) = (time.as_millis_f64(), 100.0 * (all - at as f64 - 1.0) / all);
+        let near = points.last().is_some_and(|last| x < last.0 * 1.01 && y > last.1 * 0.98);
+        if x < FROM {
+            points = vec![(FROM, y)];
+        } else if !near {
+            points.push((x, y.max(0.01)));
+        }
+    }
+    points
 }
