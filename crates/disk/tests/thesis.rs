@@ -47,6 +47,7 @@ const EXPLAINED: &[&str] = &[
     "worst 256 KB, zone 4",
     "worst 256 KB, zone 5",
     "worst 256 KB, zone 6",
+    "write 10 tracks and a sector later than 10 (\"almost\")",
     "6 whole tracks later than 5",
     "Cheetah: a second on the bus adds (printed 2.5 to 4.0)",
 ];

@@ -35,11 +35,11 @@ const RATE: Rate = Rate::per_second(1_000_000);
 /// chosen so that it has the printed 9.5 MB/s beside one reader with large batches.
 const THINK: Duration = Duration::from_millis(11);
 const PAGE: Bytes = Bytes::kib(4);
-/// Name, policy, pages of a batch; printed MB/s beside one reader and beside four.
 /// What a variant is worth.
 const TRIED: &str = "of some twenty combinations of bus, think time and distance the one that comes \
                      nearest to the printed column";
 
+/// Name, policy, pages of a batch; printed MB/s beside one reader and beside four.
 type Row = (&'static str, PolicyKind, u64, [f64; 2]);
 const ROWS: [Row; 10] = [
     ("ABISS, 10 pages", policies::ABISS, 10, [7.7, 0.3]),
