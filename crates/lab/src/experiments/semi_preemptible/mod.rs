@@ -9,6 +9,7 @@ mod contributions;
 mod durations;
 mod example;
 mod preemption;
+mod profiler;
 mod seeks;
 mod tables;
 mod traces;
@@ -26,6 +27,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     example::EXPERIMENT,
     chunks::EXPERIMENT,
     seeks::EXPERIMENT,
+    profiler::EXPERIMENT,
     waiting::FCFS,
     waiting::ELEVATOR,
     durations::EXPERIMENT,
