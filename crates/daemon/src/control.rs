@@ -199,7 +199,12 @@ async fn answer(
     request.extensions_mut().insert(player::Secret(caller.is_secret()));
     request.extensions_mut().insert(carriage);
     request.extensions_mut().insert(ConnectInfo(peer));
-    let answer = TowerToHyperService::new(router).call(request).await;
+    let mut answer = TowerToHyperService::new(router).call(request).await;
+    if let Ok(answer) = &mut answer {
+        // What the daemon says of itself is so now; a cache would have to guess for how long.
+        let kept = answer.headers_mut().entry(header::CACHE_CONTROL);
+        kept.or_insert(HeaderValue::from_static("no-store"));
+    }
     turn.end();
     answer
 }
