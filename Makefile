@@ -9,6 +9,7 @@
 #   make wheel   the package for Python: built by maturin, installed, tested as it is then
 #   make bench   decisions, simulated requests, transfers beside fio, reads beside memcpy,
 #                answers under contract beside greedy programs, block devices beside nbdkit,
+#                HTTP beside nginx, the mount beside a pass-through,
 #                reading the metrics of 1,000 streams;
 #                with SLACKLINE_QUICK=1 in seconds, to see that all of it runs
 #   make rwrt    figure 14 of the ABISS paper in real time, 25 minutes: out/rwrt.html
@@ -112,7 +113,7 @@ wheel:
 
 # `requests` are two: what the models serve, and what the simulator simulates.
 BENCHES ?= decisions policies requests pool ends beside_fio windows answers \
-	scrapes block_devices
+	scrapes block_devices http_bodies mounted_files
 # For example --no-run, to build them alone.
 BENCH_ARGS ?=
 bench:

@@ -1,21 +1,28 @@
 //! Best effort: reads and writes at any place of a volume, many at once.
 //!
 //! Invariants: at most `OUTSTANDING_MAX` requests are without an answer that the
-//! caller has taken; answers are taken from the socket while requests are sent,
-//! so that neither side waits for the other for ever.
+//! caller has taken; where several are under way, answers are taken from the socket while requests
+//! are sent, by a thread of their own, so that neither side waits for the other for ever. One call
+//! at a time needs no such thread, and has none: its caller takes its answer from the socket, and
+//! the bytes of a read go to where they are wanted. Once there is the thread, it takes them all.
 
 use crate::{Error, InTime, Result, connection};
+use rustix::net::sockopt;
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::Instant;
 use units::Bytes;
 use wire::control::Priority;
-use wire::frame::{Head, OUTSTANDING_MAX, VERSION};
+use wire::frame::{HEAD_LEN, Head, OUTSTANDING_MAX, VERSION};
 use wire::{Code, Problem};
+
+/// The shortest time that the system waits for.
+const SHORTEST: std::time::Duration = std::time::Duration::from_micros(1);
 
 /// Names a request, from when it is sent until its answer is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,6 +51,7 @@ pub struct BestEffort {
     /// Begun and not yet taken.
     outstanding: usize,
     shared: Arc<Shared>,
+    /// Takes the answers, from when something is begun on.
     receiver: Option<JoinHandle<()>>,
     /// What is waited for an answer at the most.
     within: Option<std::time::Duration>,
@@ -108,25 +116,36 @@ impl BestEffort {
         }
         let hello = connection::asked(hello)?;
         let (connection, welcome) = connection::attach(socket, hello, volume.as_bytes())?;
+        // A whole transfer on its way, where the system lets a program have so much; without it the
+        // two ends wake each other many times for one.
+        let _ = sockopt::set_socket_send_buffer_size(&connection, wire::frame::BODY_MAX);
         let Head::Welcome { len, .. } = welcome else { unreachable!("attach gives a welcome") };
-        let shared = Arc::new(Shared::default());
-        let mut incoming = connection.try_clone()?;
-        let sharing = Arc::clone(&shared);
-        let receive = move || {
-            let result = connection::take_all(&mut incoming, |head, body| sharing.take(head, body));
-            sharing.end(result);
-        };
-        let thread = std::thread::Builder::new().name("slackline-best-effort".into());
-        let receiver = Some(thread.spawn(receive)?);
         Ok(Self {
             connection,
             size: len,
             last_tag: 0,
             outstanding: 0,
-            shared,
-            receiver,
+            shared: Arc::default(),
+            receiver: None,
             within: None,
         })
+    }
+
+    /// From here on a thread takes the answers.
+    fn receive(&mut self) -> Result<()> {
+        if self.receiver.is_some() {
+            return Ok(());
+        }
+        self.connection.set_read_timeout(None)?;
+        let mut incoming = self.connection.try_clone()?;
+        let sharing = Arc::clone(&self.shared);
+        let receive = move || {
+            let result = connection::take_all(&mut incoming, |head, body| sharing.take(head, body));
+            sharing.end(result);
+        };
+        let thread = std::thread::Builder::new().name("slackline-best-effort".into());
+        self.receiver = Some(thread.spawn(receive)?);
+        Ok(())
     }
 
     /// The size of the volume when the connection was made.
@@ -138,6 +157,10 @@ impl BestEffort {
     /// error, and the handle is of no more use then.
     pub fn set_answer_within(&mut self, within: std::time::Duration) {
         self.within = Some(within);
+        if self.receiver.is_none() {
+            // Only where the time is none at all, which is no time to wait.
+            let _ = self.connection.set_read_timeout(Some(within.max(SHORTEST)));
+        }
     }
 
     /// The number of the daemon's process, where it can be seen from here.
@@ -165,11 +188,7 @@ impl BestEffort {
     /// As [`BestEffort::begin_write`]; what is recorded does not reach over the last
     /// `padding` bytes.
     pub fn begin_padded(&mut self, offset: Bytes, bytes: &[u8], padding: Bytes) -> Result<Tag> {
-        if bytes.len() > wire::frame::BODY_MAX {
-            let detail = "one transfer has at most 1 MiB";
-            let problem = Problem::new(Code::Invalid, detail, "write in smaller pieces");
-            return Err(Error::Problem(Box::new(problem)));
-        }
+        fits(bytes)?;
         self.begin(|tag| Head::WriteAt { tag, offset, padding }, bytes)
     }
 
@@ -214,15 +233,8 @@ impl BestEffort {
     /// Reads into `buf`. Panics where other requests are outstanding.
     #[track_caller]
     pub fn read_at(&mut self, offset: Bytes, buf: &mut [u8]) -> Result<()> {
-        assert_eq!(self.outstanding, 0, "take the answers of what was begun first");
-        self.begin_read(offset, Bytes::new(buf.len() as u64))?;
-        let bytes = self.take()?.result?;
-        if bytes.len() != buf.len() {
-            let what = format!("{} bytes for a read of {}", bytes.len(), buf.len());
-            return Err(Error::Garbled(what));
-        }
-        buf.copy_from_slice(&bytes);
-        Ok(())
+        let len = Bytes::new(buf.len() as u64);
+        self.call(|tag| Head::ReadAt { tag, offset, len }, &[], buf)
     }
 
     /// Writes `bytes`. Panics where other requests are outstanding.
@@ -235,17 +247,75 @@ impl BestEffort {
     /// outstanding.
     #[track_caller]
     pub fn write_padded(&mut self, offset: Bytes, bytes: &[u8], padding: Bytes) -> Result<()> {
-        assert_eq!(self.outstanding, 0, "take the answers of what was begun first");
-        self.begin_padded(offset, bytes, padding)?;
-        self.take()?.result.map(drop)
+        fits(bytes)?;
+        self.call(|tag| Head::WriteAt { tag, offset, padding }, bytes, &mut [])
     }
 
     /// Makes all writes durable. Panics where other requests are outstanding.
     #[track_caller]
     pub fn sync(&mut self) -> Result<()> {
+        self.call(|tag| Head::SyncAll { tag }, &[], &mut [])
+    }
+
+    /// One request and its answer, whose bytes go to `into`.
+    #[track_caller]
+    fn call(&mut self, head: impl FnOnce(u64) -> Head, body: &[u8], into: &mut [u8]) -> Result<()> {
         assert_eq!(self.outstanding, 0, "take the answers of what was begun first");
-        self.begin_sync()?;
-        self.take()?.result.map(drop)
+        if self.receiver.is_some() {
+            self.begin(head, body)?;
+            let bytes = self.take()?.result?;
+            if bytes.len() != into.len() {
+                return Err(unequal(bytes.len(), into.len()));
+            }
+            into.copy_from_slice(&bytes);
+            return Ok(());
+        }
+        if let Some(error) = &self.shared.answers().over {
+            return Err(error.again());
+        }
+        let tag = self.last_tag + 1;
+        let head = connection::asked(head(tag))?;
+        self.last_tag = tag;
+        let sent = connection::send(&mut self.connection, head, body);
+        let ended = match (self.answer(tag, into), sent) {
+            (Ok(answered), _) => return answered,
+            // The daemon may have said why before it went: its word is better than EPIPE.
+            (Err(Error::Broken(_)), Err(error)) => error.into(),
+            (Err(error), _) => error,
+        };
+        // Nothing that comes on it can be trusted to be an answer to what is asked.
+        self.shared.answers().over = Some(ended.again());
+        Err(ended)
+    }
+
+    /// The answer to the only request that is under way. An error means that the connection is of
+    /// no more use.
+    fn answer(&mut self, asked: u64, into: &mut [u8]) -> Result<Result<()>> {
+        let mut incoming = Incoming::new(&self.connection, self.within);
+        let mut head = [0; HEAD_LEN];
+        incoming.fill(&mut head)?;
+        let (head, len) = Head::decode(&head).map_err(|error| Error::Garbled(error.to_string()))?;
+        match head {
+            Head::ReadDone { tag } | Head::WriteDone { tag } | Head::SyncDone { tag }
+                if tag == asked =>
+            {
+                if len != into.len() {
+                    return Err(unequal(len, into.len()));
+                }
+                incoming.fill(into)?;
+                Ok(Ok(()))
+            }
+            other => {
+                let mut body = vec![0; len];
+                incoming.fill(&mut body)?;
+                match other {
+                    Head::Failed { tag, code } if tag == asked => {
+                        Ok(Err(Error::from_frame(code, &body)))
+                    }
+                    other => Err(connection::error_in(other, &body)),
+                }
+            }
+        }
     }
 
     fn begin(&mut self, head: impl FnOnce(u64) -> Head, body: &[u8]) -> Result<Tag> {
@@ -254,6 +324,7 @@ impl BestEffort {
             let problem = Problem::new(Code::Busy, detail, "take an answer first");
             return Err(Error::Problem(Box::new(problem)));
         }
+        self.receive()?;
         let tag = self.last_tag + 1;
         let head = connection::asked(head(tag))?;
         if let Err(error) = connection::send(&mut self.connection, head, body) {
@@ -267,6 +338,51 @@ impl BestEffort {
         self.last_tag = tag;
         self.outstanding += 1;
         Ok(Tag(tag))
+    }
+}
+
+/// What a transfer cannot have more of.
+fn fits(bytes: &[u8]) -> Result<()> {
+    if bytes.len() <= wire::frame::BODY_MAX {
+        return Ok(());
+    }
+    let detail = "one transfer has at most 1 MiB";
+    let problem = Problem::new(Code::Invalid, detail, "write in smaller pieces");
+    Err(Error::Problem(Box::new(problem)))
+}
+
+fn unequal(came: usize, asked: usize) -> Error {
+    Error::Garbled(format!("{came} bytes for a request of {asked}"))
+}
+
+/// The answer that is waited for.
+struct Incoming<'a> {
+    connection: &'a UnixStream,
+    /// When it is too late. The system itself waits no longer for each part of it than it was told.
+    until: Option<Instant>,
+}
+
+impl<'a> Incoming<'a> {
+    fn new(connection: &'a UnixStream, within: Option<std::time::Duration>) -> Self {
+        Self { connection, until: within.map(|within| Instant::now() + within) }
+    }
+
+    fn fill(&mut self, mut into: &mut [u8]) -> Result<()> {
+        while !into.is_empty() {
+            match self.connection.read(into) {
+                Ok(0) => return Err(Error::Broken(io::ErrorKind::UnexpectedEof.into())),
+                Ok(read) => into = &mut into[read..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(Error::Broken(io::ErrorKind::TimedOut.into()));
+                }
+                Err(error) => return Err(error.into()),
+            }
+            if !into.is_empty() && self.until.is_some_and(|until| Instant::now() > until) {
+                return Err(Error::Broken(io::ErrorKind::TimedOut.into()));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -14,7 +14,7 @@ use crate::page;
 use crate::player;
 use crate::pool::{Ask, Handed};
 use crate::quotas::{Peer, Quotas};
-use crate::reception::{accept, full, say};
+use crate::reception::{accept, full, hold_answers, say};
 use crate::seat::{Bearer, Caller, Seat};
 use crate::tcp::Gate;
 use crate::timely::{self, Lane, Timely};
@@ -199,7 +199,12 @@ async fn answer(
     request.extensions_mut().insert(player::Secret(caller.is_secret()));
     request.extensions_mut().insert(carriage);
     request.extensions_mut().insert(ConnectInfo(peer));
-    let answer = TowerToHyperService::new(router).call(request).await;
+    let mut answer = TowerToHyperService::new(router).call(request).await;
+    if let Ok(answer) = &mut answer {
+        // What the daemon says of itself is so now; a cache would have to guess for how long.
+        let kept = answer.headers_mut().entry(header::CACHE_CONTROL);
+        kept.or_insert(HeaderValue::from_static("no-store"));
+    }
     turn.end();
     answer
 }
@@ -237,18 +242,22 @@ pub struct Carriage {
     pub lane: Lane,
     /// What of the pool's is on its way into the socket.
     sending: Arc<Mutex<Vec<(Ask, Handed)>>>,
+    /// Some of it was, so that the socket is to hold more.
+    has_bodies: Arc<AtomicBool>,
     /// When the program had to make room there.
     room: MadeRoom,
 }
 
 impl Carriage {
     fn new(lane: Lane) -> Self {
-        Self { lane, sending: Arc::default(), room: MadeRoom::default() }
+        let has_bodies = Arc::new(AtomicBool::new(false));
+        Self { lane, sending: Arc::default(), has_bodies, room: MadeRoom::default() }
     }
 
     /// These bytes of an answer, which the pool handed out then, go into the socket next.
     pub fn sends(&self, ask: &Ask, handed: Handed) {
         self.lane.answered(handed.is_promised());
+        self.has_bodies.store(true, Ordering::Relaxed);
         self.sending.lock().push((ask.clone(), handed));
     }
 
@@ -269,6 +278,8 @@ struct Taken {
     /// There is an answer, which has not been written as a whole.
     answered: Arc<AtomicBool>,
     carriage: Carriage,
+    /// The socket holds a whole transfer.
+    holds: bool,
     /// When the answer must be taken, from when it first was not.
     until: Option<Pin<Box<Sleep>>>,
 }
@@ -280,7 +291,17 @@ impl Taken {
         answered: Arc<AtomicBool>,
         carriage: Carriage,
     ) -> Self {
-        Self { connection, seat, answered, carriage, until: None }
+        Self { connection, seat, answered, carriage, holds: false, until: None }
+    }
+
+    /// With the first bytes of the pool's, a socket of this machine is made to hold more of them.
+    fn hold(&mut self) {
+        if !self.holds && self.carriage.has_bodies.load(Ordering::Relaxed) {
+            self.holds = true;
+            if let Whole::Unix(connection) = &self.connection {
+                hold_answers(connection);
+            }
+        }
     }
 
     /// What becomes of a write that has to wait.
@@ -307,6 +328,7 @@ impl AsyncWrite for Taken {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.hold();
         let Self { connection, carriage, .. } = &mut *self;
         let written = carriage.room.watch(cx, |cx| Pin::new(connection).poll_write(cx, buf));
         if written.is_pending() { self.wait(cx) } else { written }
@@ -317,6 +339,7 @@ impl AsyncWrite for Taken {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.hold();
         let Self { connection, carriage, .. } = &mut *self;
         let write = |cx: &mut Context<'_>| Pin::new(connection).poll_write_vectored(cx, bufs);
         let written = carriage.room.watch(cx, write);

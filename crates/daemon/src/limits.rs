@@ -36,6 +36,10 @@ pub const CONTROL_BODY_MAX: usize = 64 << 10;
 pub const CONTROL_HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// The body of a control request is waited for so long.
 pub const CONTROL_BODY_WITHIN: Duration = Duration::from_secs(5);
+/// What the kernel holds, about, of answers on their way to one program on this machine, which is as
+/// much as a transfer has: of less, the program and the daemon would wake each other many times for
+/// each. Only connections have it that count as best-effort connections or streams of their user.
+pub const SOCKET_HOLDS: Bytes = Bytes::MIB;
 /// Memory that the unanswered requests of one best-effort connection may hold.
 pub const BEST_EFFORT_BYTES_MAX: Bytes = Bytes::mib(8);
 /// One user's part of the pool's memory, over all of his best-effort connections: a
@@ -127,6 +131,7 @@ pub const fn connections_for(descriptors: usize) -> usize {
 
 const _: () = {
     assert!(BEST_EFFORT_BYTES_MAX.get() >= BODY_MAX as u64, "one transfer must fit");
+    assert!(SOCKET_HOLDS.get() >= BODY_MAX as u64, "one transfer must fit");
     assert!(BEST_EFFORT_BYTES_MAX.get() / BEST_EFFORT_UNIT.get() <= u32::MAX as u64);
     let per_user = node::limits::MEMORY_MIN.get() / BEST_EFFORT_PER_USER_DIVISOR;
     assert!(per_user >= BODY_MAX as u64, "one transfer must fit in a user's part");

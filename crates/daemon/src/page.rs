@@ -35,7 +35,7 @@ pub fn part(method: &Method, path: &str, caller: &Caller) -> Option<Response> {
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     set(header::REFERRER_POLICY, "no-referrer");
     // The next daemon may have another.
-    set(header::CACHE_CONTROL, "no-cache");
+    set(header::CACHE_CONTROL, "no-store");
     if matches!(caller, Caller::Bearer(_)) {
         // A stranger comes again with what he shows, and takes his turn among strangers.
         set(header::CONNECTION, "close");

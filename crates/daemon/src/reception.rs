@@ -2,9 +2,10 @@
 //! there is no place.
 
 use crate::door::{Door, Full, Guest, Kind, Place};
+use crate::limits::SOCKET_HOLDS;
 use crate::quotas::{Peer, Quotas};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::SendFlags;
+use rustix::net::{SendFlags, sockopt};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -94,6 +95,15 @@ fn somebody_waits(listener: &impl Listener) -> bool {
     let mut asked = [PollFd::new(listener, PollFlags::IN)];
     // Where it cannot be asked, somebody may.
     poll(&mut asked, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
+}
+
+/// Lets the kernel hold a whole transfer on its way to the program at the other end.
+pub fn hold_answers(connection: &UnixStream) {
+    let len = SOCKET_HOLDS.as_usize();
+    // As root more than the system lets everybody have; what it does not, it cuts to that.
+    if sockopt::set_socket_send_buffer_size_force(connection, len).is_err() {
+        let _ = sockopt::set_socket_send_buffer_size(connection, len);
+    }
 }
 
 /// Says something to a program whose connection is not served, in as many bytes as the

@@ -92,7 +92,7 @@ impl Connections {
     pub fn transfer<T>(
         &self,
         inode: u64,
-        transfer: impl Fn(&mut BestEffort) -> Result<T>,
+        mut transfer: impl FnMut(&mut BestEffort) -> Result<T>,
     ) -> Result<(T, u64)> {
         let begun = Instant::now();
         loop {

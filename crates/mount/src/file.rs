@@ -83,31 +83,45 @@ impl File {
         Ok(length)
     }
 
-    /// The bytes from `offset` on: fewer only at the end of the file.
-    pub fn read(&self, ways: &Connections, offset: u64, len: u64) -> Ended<Vec<u8>> {
+    /// The bytes from `offset` on: fewer only at the end of the file. They come into `into`, which is
+    /// made long enough for them, and the rest of their sectors, and stays so for the next call.
+    pub fn read<'a>(
+        &self,
+        ways: &Connections,
+        (offset, len): (u64, u64),
+        into: &'a mut Vec<u8>,
+    ) -> Ended<&'a [u8]> {
         let range = offset..offset.saturating_add(len);
-        self.overlaps.read(range, || self.read_once(ways, offset, len))
+        let end = self.overlaps.read(range, || self.read_once(ways, offset, len, into))?;
+        let skipped = (offset % SECTOR) as usize;
+        Ok(&into[skipped..][..end.saturating_sub(offset) as usize])
     }
 
-    fn read_once(&self, ways: &Connections, offset: u64, len: u64) -> Ended<Vec<u8>> {
+    /// Gives where what was read ends. It lies in `into` from the beginning of its first sector on.
+    fn read_once(
+        &self,
+        ways: &Connections,
+        offset: u64,
+        len: u64,
+        into: &mut Vec<u8>,
+    ) -> Ended<u64> {
         let mut length = self.shared().length;
         if offset.saturating_add(len) > length {
             // Another door may have recorded more.
             length = self.look(ways)?;
         }
         let mut end = offset.saturating_add(len).min(length);
-        let mut bytes = Vec::with_capacity(end.saturating_sub(offset) as usize);
-        let mut at = offset;
-        while at < end {
-            let (start, piece) = (at - at % SECTOR, (TRANSFER_MAX - at % SECTOR).min(end - at));
-            let whole = (at + piece).next_multiple_of(SECTOR) - start;
-            let read = ways.transfer(self.inode, |way| {
-                let mut sectors = vec![0; whole as usize];
-                way.read_at(Bytes::new(start), &mut sectors)?;
-                Ok(sectors)
-            });
-            let sectors = match read {
-                Ok((sectors, _)) => sectors,
+        let first = offset - offset % SECTOR;
+        let whole = end.next_multiple_of(SECTOR).saturating_sub(first) as usize;
+        if into.len() < whole.max(SECTOR as usize) {
+            into.resize(whole.max(SECTOR as usize), 0);
+        }
+        let mut at = first;
+        while offset < end && at < end {
+            let piece = (end.next_multiple_of(SECTOR) - at).min(TRANSFER_MAX);
+            let place = &mut into[(at - first) as usize..][..piece as usize];
+            match ways.transfer(self.inode, |way| way.read_at(Bytes::new(at), place)) {
+                Ok(_) => at += piece,
                 // Another door has cut it: what is left of the range is read.
                 Err(error) if is_beyond(&error) => {
                     length = self.look(ways)?;
@@ -115,14 +129,11 @@ impl File {
                         return Err(errno(&error));
                     }
                     end = length;
-                    continue;
                 }
                 Err(error) => return Err(errno(&error)),
-            };
-            bytes.extend_from_slice(&sectors[(at - start) as usize..][..piece as usize]);
-            at += piece;
+            }
         }
-        Ok(bytes)
+        Ok(end)
     }
 
     /// Writes all of it. Answered, everybody reads it.

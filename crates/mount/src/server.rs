@@ -23,6 +23,7 @@ use fuser::{
     ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek,
     ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
@@ -34,7 +35,7 @@ use units::{Bytes, Rate};
 /// The longest transfer that the kernel asks for.
 const TRANSFER_MAX: u32 = 1 << 20;
 /// What the kernel reads ahead of a program.
-const READ_AHEAD: u32 = 1 << 20;
+pub const READ_AHEAD: u32 = 1 << 20;
 /// Requests that no program waits for in a call of its own: asynchronous reads, and reads ahead.
 const BACKGROUND_MAX: u16 = 2 * crate::slow::ALL_MAX as u16;
 /// The smallest piece of space.
@@ -43,6 +44,12 @@ const EXTENT: u64 = 1 << 20;
 const VALUE_MAX: usize = 256;
 
 type Ended<T> = Result<T, Errno>;
+
+thread_local! {
+    /// What a thread that takes the kernel's requests reads into: as long as the longest read that
+    /// it has answered, which is [`TRANSFER_MAX`] and a sector at the most.
+    static READ: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// The file system.
 pub(crate) struct Server {
@@ -348,8 +355,10 @@ impl Filesystem for Server {
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
-        let read = self.file(ino.0).and_then(|file| file.read(&self.ways, 0, 4096));
-        answer!(reply, read, text => reply.data(&text));
+        let mut into = Vec::new();
+        let read = self.file(ino.0);
+        let read = read.and_then(|file| file.read(&self.ways, (0, 4096), &mut into));
+        answer!(reply, read, text => reply.data(text));
     }
 
     fn mknod(
@@ -452,8 +461,14 @@ impl Filesystem for Server {
         if let Some(stream) = stream {
             return self.slow.read(request.uid(), stream, (offset, size), reply);
         }
-        let read = self.file(ino.0).and_then(|file| file.read(&self.ways, offset, size.into()));
-        answer!(reply, read, bytes => reply.data(&bytes));
+        READ.with_borrow_mut(|into| {
+            let file = self.file(ino.0);
+            let read = match &file {
+                Ok(file) => file.read(&self.ways, (offset, size.into()), into),
+                Err(error) => Err(*error),
+            };
+            answer!(reply, read, bytes => reply.data(bytes));
+        });
     }
 
     fn write(

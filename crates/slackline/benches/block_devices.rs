@@ -13,9 +13,9 @@ mod served;
 
 use client::control::VolumeCreate;
 use report::Table;
-use served::{Daemon, folder};
+use served::{Daemon, Peer, folder};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::Instant;
 use units::Bytes;
 
@@ -49,26 +49,13 @@ fn size() -> Bytes {
     if is_quick() { Bytes::mib(32) } else { Bytes::GIB }
 }
 
-/// A server that ends with the benchmark.
-struct Peer(Child);
-
-impl Peer {
-    fn start(program: &str, args: &[&str], socket: &Path) -> Option<Self> {
-        let mut command = Command::new(program);
-        command.args(args).stdin(Stdio::null()).stdout(Stdio::null());
-        let child = command.spawn().inspect_err(|error| println!("{program}: {error}")).ok()?;
-        while !socket.exists() {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        Some(Self(child))
+/// A server on a socket.
+fn peer(program: &str, args: &[&str], socket: &str) -> Option<Peer> {
+    let peer = Peer::start(Command::new(program).args(args), || Path::new(socket).exists());
+    if peer.is_none() {
+        println!("no {program} here");
     }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    peer
 }
 
 fn main() {
@@ -86,10 +73,7 @@ fn main() {
     let qemu_args = ["-t", "-e", "16", "-k", &qemu, "-f", "raw", "--cache=none"];
     let qemu_file = file("qemu.img");
     let qemu_args = [&qemu_args[..], &["--aio=io_uring", &qemu_file]].concat();
-    let _peers = (
-        Peer::start("nbdkit", &kit_args, Path::new(&kit)),
-        Peer::start("qemu-nbd", &qemu_args, Path::new(&qemu)),
-    );
+    let _peers = (peer("nbdkit", &kit_args, &kit), peer("qemu-nbd", &qemu_args, &qemu));
     let ours = format!("nbd+unix:///v?socket={}", file("s.nbd.sock"));
     let uris =
         [ours.clone(), format!("nbd+unix:///?socket={kit}"), format!("nbd+unix:///?socket={qemu}")];

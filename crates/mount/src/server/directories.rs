@@ -66,7 +66,7 @@ impl Server {
         name: &OsStr,
         target: &Path,
     ) -> Ended<FileAttr> {
-        let mut told = self.make(request, parent, name, FileKind::Link, 0o600)?;
+        let told = self.make(request, parent, name, FileKind::Link, 0o600)?;
         let (file, text) = (File::new(told.ino.0, 0, 0), target.as_os_str().as_bytes());
         let written = file.write(&self.ways, 0, text);
         if let Err(error) = written {
@@ -75,8 +75,8 @@ impl Server {
             return Err(error);
         }
         file.trim(&self.ways);
-        told.size = text.len() as u64;
-        Ok(told)
+        // Its length, its space and its times are others by now.
+        self.attributes(told.ino.0)
     }
 
     /// A directory that is there only because something lies under it stays when that goes: a

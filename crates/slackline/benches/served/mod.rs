@@ -2,6 +2,8 @@
 //! volumes to read.
 #![allow(dead_code)] // no benchmark needs all of it
 
+pub mod beside;
+
 use client::Client;
 use client::control::VolumeCreate;
 use rwrt::Samples;
@@ -37,6 +39,12 @@ pub fn folder() -> TempDir {
         None => folder.tempdir(),
     };
     made.expect("a place for gigabytes")
+}
+
+/// A folder in memory, which is removed with the benchmark, too.
+pub fn memory() -> TempDir {
+    let mut folder = tempfile::Builder::new();
+    folder.prefix("slackline-").tempdir_in("/dev/shm").expect("a place for gigabytes")
 }
 
 /// A daemon that ends with this process.
@@ -78,14 +86,63 @@ impl Daemon {
         }
     }
 
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Time of a processor that the daemon has used.
     pub fn processor(&self) -> Duration {
-        let path = format!("/proc/{}/stat", self.child.id());
-        let stat = std::fs::read_to_string(path).expect("a child");
-        let (_, behind) = stat.rsplit_once(')').expect("a name in parentheses");
-        let field = |at: usize| behind.split_whitespace().nth(at).and_then(|it| it.parse().ok());
-        let ticks: u64 = field(11).unwrap_or(0) + field(12).unwrap_or(0);
-        Duration::from_millis(ticks * 10) // USER_HZ is 100 on Linux
+        processor(self.process())
+    }
+}
+
+/// Time of a processor that a process has used.
+pub fn processor(process: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
+    let (_, behind) = stat.rsplit_once(')').expect("a name in parentheses");
+    let field = |at: usize| behind.split_whitespace().nth(at).and_then(|it| it.parse().ok());
+    let ticks: u64 = field(11).unwrap_or(0) + field(12).unwrap_or(0);
+    Duration::from_millis(ticks * 10) // USER_HZ is 100 on Linux
+}
+
+/// A server that ends with the benchmark.
+pub struct Peer(Child);
+
+impl Peer {
+    /// Starts it, and waits until it is ready; none where the program is not there.
+    ///
+    /// # Panics
+    /// Where it ends before it is ready.
+    pub fn start(command: &mut Command, is_ready: impl Fn() -> bool) -> Option<Self> {
+        let started = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+        let mut child = match started {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+            started => started.expect("a program that can be run"),
+        };
+        while !is_ready() {
+            let ended = child.try_wait().expect("a child");
+            assert!(ended.is_none(), "{:?} ended at once", command.get_program());
+            thread::sleep(Duration::from_millis(10));
+        }
+        Some(Self(child))
+    }
+
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Asked, not killed: its workers end with it.
+        let process = rustix::process::Pid::from_child(&self.0);
+        let asked = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+        if asked.is_err() {
+            let _ = self.0.kill();
+        }
+        let _ = self.0.wait();
     }
 }
 

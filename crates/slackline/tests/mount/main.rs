@@ -7,6 +7,7 @@
 mod at_once;
 mod handles;
 mod nfs;
+mod posix;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -40,12 +41,17 @@ impl Drop for Mounted {
 
 impl Mounted {
     fn new() -> Option<Self> {
+        Self::of("1GiB")
+    }
+
+    /// A pool of this size.
+    fn of(size: &str) -> Option<Self> {
         let dir = Scratch::new();
         if !Path::new("/dev/fuse").exists() || !rustix::process::geteuid().is_root() {
             println!("no FUSE here, or not root: nothing is mounted");
             return None;
         }
-        let disks = dir.make_pool_of(&["a"], "1GiB");
+        let disks = dir.make_pool_of(&["a"], size);
         let daemon = dir.serve(&disks);
         fs::create_dir(dir.path("mnt")).unwrap();
         dir.run(&["mount", "--allow-other", &dir.text("mnt")]).succeeded();

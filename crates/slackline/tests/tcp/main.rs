@@ -2,6 +2,7 @@
 //! with the programs that people have, curl and libnbd's.
 #![allow(clippy::print_stdout)] // what could not be run is said
 
+mod programs;
 #[path = "../support/mod.rs"]
 mod support;
 
