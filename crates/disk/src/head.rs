@@ -97,7 +97,7 @@ mod tests {
     fn a_slow_command_tells_where_the_heads_are_and_a_quick_one_only_where_they_may_be() {
         let profile = Profile::of(&Model::named("seagate-st318437lw").unwrap());
         let (near, far) = (Command::Transfer(read(30_000_000)), Command::Transfer(read(1_000)));
-        let (slow, quick) = (Duration::from_millis(9), Duration::from_micros(450));
+        let (slow, quick) = (Duration::from_millis(9), Duration::from_micros(330));
         let mut head = Head::anywhere();
         assert!(head.bound(&profile, &near) > head.bound(&profile, &far) / 2);
         head.completed(&profile, &read(30_000_008), slow);

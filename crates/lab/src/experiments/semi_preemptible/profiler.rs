@@ -45,8 +45,13 @@ struct Known {
     switch: Figure,
     /// What a command costs beside the mechanics, and a read from the cache, in ms.
     overheads: [Figure; 2],
-    /// Sectors of each place of the cache.
-    segment: Figure,
+    /// Places of the cache, sectors of each, and sectors that it reads ahead.
+    cache: [Figure; 3],
+    /// By how much a track starts later than the one before it, in ms: on the next head, and on
+    /// the next cylinder.
+    skews: [Figure; 2],
+    /// In GB.
+    capacity: Figure,
 }
 
 #[rustfmt::skip]
@@ -58,7 +63,9 @@ const DRIVES: [Known; 5] = [
         seeks: [(1, printed(0.9)), (1_000, printed(6.6)), (5_000, printed(15.1))],
         switch: printed(0.6),
         overheads: [published(2.5), published(1.6)],
-        segment: printed(179.0),
+        cache: [printed(5.0), printed(179.0), published(179.0)],
+        skews: [published(0.65), published(1.9)],
+        capacity: printed(4.5), // section 7.2.5
     },
     Known {
         name: "seagate-st318437lw",
@@ -67,7 +74,9 @@ const DRIVES: [Known; 5] = [
         seeks: [(1, published(1.0)), (10_092, printed(9.6)), (30_000, printed(19.2))],
         switch: published(0.7),
         overheads: [published(0.29), published(0.29)],
-        segment: published(1_024.0),
+        cache: [published(8.0), published(1_024.0), published(512.0)],
+        skews: [published(0.75), published(0.99)],
+        capacity: printed(18.4),
     },
     Known {
         name: "seagate-cheetah",
@@ -78,7 +87,9 @@ const DRIVES: [Known; 5] = [
         seeks: [(1, published(0.636 - 0.37)), (1_000, published(5.838)), (6_000, published(15.06))],
         switch: published(0.0),
         overheads: [published(0.608 + 0.37), published(0.253)],
-        segment: published(282.0),
+        cache: [published(1.0), published(282.0), published(282.0)],
+        skews: [published(0.67), published(1.13)],
+        capacity: printed(4.5),
     },
     Known {
         name: "wd400bb",
@@ -87,7 +98,9 @@ const DRIVES: [Known; 5] = [
         seeks: [(1, published(2.0)), (18_357, published(9.4)), (55_000, published(21.0))],
         switch: published(1.0),
         overheads: [published(0.3), published(0.3)],
-        segment: published(512.0),
+        cache: [published(8.0), published(512.0), published(256.0)],
+        skews: [published(1.1), published(1.9)],
+        capacity: published(40.0),
     },
     Known {
         name: "hitachi-travelstar",
@@ -96,7 +109,9 @@ const DRIVES: [Known; 5] = [
         seeks: [(1, published(2.5)), (15_552, published(12.6)), (46_000, published(22.8))],
         switch: published(1.5),
         overheads: [published(0.3), published(0.3)],
-        segment: published(512.0),
+        cache: [published(8.0), published(512.0), published(256.0)],
+        skews: [published(1.6), published(2.5)],
+        capacity: published(40.0),
     },
 ];
 
@@ -191,11 +206,36 @@ fn run(run: &Run<'_>) -> Findings {
                 0.15,
             ),
             (
+                "places of the cache".to_owned(),
+                known.cache[0],
+                cache.map_or(f64::NAN, |it| it.segments.value as f64),
+                0.1,
+            ),
+            (
                 "a place of the cache, sectors".to_owned(),
-                known.segment,
+                known.cache[1],
                 cache.map_or(f64::NAN, |it| (it.segment.value / SECTOR) as f64),
                 0.1,
             ),
+            (
+                "read ahead, sectors".to_owned(),
+                known.cache[2],
+                cache.map_or(f64::NAN, |it| (it.read_ahead / SECTOR) as f64),
+                0.1,
+            ),
+            (
+                "skew of a track, ms".to_owned(),
+                known.skews[0],
+                found.zones.first().map_or(f64::NAN, |it| ms(it.track_skew)),
+                0.1,
+            ),
+            (
+                "skew of a cylinder, ms".to_owned(),
+                known.skews[1],
+                found.zones.first().map_or(f64::NAN, |it| ms(it.cylinder_skew)),
+                0.1,
+            ),
+            ("capacity, GB".to_owned(), known.capacity, found.capacity.get() as f64 / 1e9, 0.05),
         ];
         for (cylinders, figure) in known.seeks {
             let text = format!("mean seek over {cylinders} cylinders, ms");
