@@ -157,6 +157,17 @@ fn a_bound_without_one_of_its_parts_is_exceeded() {
     }
 }
 
+/// The same of a disk whose long writes end with whole tracks.
+#[test]
+fn a_bound_without_long_writes_is_exceeded() {
+    let model = Model::named("quantum-atlas-ii").unwrap().without_cache();
+    let mut profile = Profile::of(&model);
+    assert_eq!(run(&model, &profile, Load::Random, 20_000).exceeded, 0);
+    let Kind::HardDisk(disk) = &mut profile.kind else { unreachable!("a disk model") };
+    assert!(disk.long_writes.take().is_some());
+    assert!(run(&model, &profile, Load::Random, 20_000).exceeded > 0, "nothing needed it");
+}
+
 #[test]
 fn a_flush_is_bounded_too() {
     let model = Model::named("laptop-4200").unwrap();

@@ -156,6 +156,45 @@ fn a_write_that_is_too_large_ends_when_no_more_than_the_buffer_is_left() {
     assert!(rest > sector * 100 && rest < sector * 128 + HIT, "128 sectors are left: {rest}");
 }
 
+/// A command that is longer than the buffer, and goes on from one before it, starts later.
+#[test]
+fn a_long_write_that_goes_on_from_another_starts_later() {
+    let time = |sectors: u64, next_part: Duration| {
+        let model = barracuda().with_write_back(true).with_next_part(next_part);
+        let mut bench = Bench::new(&model);
+        let first = bench.time(&write(20_000_000, sectors));
+        (first, bench.time(&write(20_000_000 + sectors, sectors)))
+    };
+    let later = Duration::from_millis(2);
+    let ((first, short), (same, long)) = (time(256, Duration::ZERO), time(256, later));
+    assert_eq!(first, same, "it goes on from nothing");
+    assert!(long >= short + later / 2, "{short} and {long}");
+    assert_eq!(time(64, Duration::ZERO), time(64, later), "the buffer holds it");
+}
+
+/// On the Atlas-II a write of more than a track takes as long as the next larger one of whole
+/// tracks (Clockwise thesis, section 4.3.5); in zone 9 the bus is in nobody's way.
+#[test]
+fn a_write_of_more_than_a_track_ends_with_a_whole_one() {
+    let model = named("quantum-atlas-ii").without_cache();
+    let zone = RawDisk::new(&model).zones().nth(9).expect("it has twelve");
+    let track = zone.per_track;
+    let first = zone.range.start.get() + 40 * track;
+    let mut bench = Bench::new(&model);
+    bench.time(&read(first, 1));
+    let time = |sectors| bench.disk.clone().serve(bench.now, &write(first, sectors));
+    for tracks in 2..4 {
+        let whole = time(tracks * track);
+        for sectors in [(tracks - 1) * track + 1, tracks * track - 50, tracks * track - 1] {
+            // The edges of sectors are whole nanoseconds.
+            let off = time(sectors).as_nanos().abs_diff(whole.as_nanos());
+            assert!(off <= 1, "{sectors} sectors: {off} ns off");
+        }
+        assert!(time(tracks * track + 1) > whole, "one more begins a track");
+    }
+    assert!(time(track - 1) < time(track) && time(1) < time(2), "shorter ones end as they are");
+}
+
 #[test]
 fn a_power_cut_loses_what_was_only_in_the_buffer() {
     let model = barracuda().with_write_back(true);
