@@ -13,25 +13,11 @@ mod served;
 
 use client::control::VolumeCreate;
 use report::Table;
-use served::{Daemon, Peer, folder};
+use served::{Daemon, PROFILE, Peer, folder};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Instant;
 use units::Bytes;
-
-/// What the device is taken for: no figure here holds best effort back.
-const PROFILE: &str = r#"
-    kind = "linear"
-    source = "made up for a comparison"
-    confidence = "none"
-    capacity = "2GiB"
-    flush = "1ms"
-    [linear]
-    depth = 32
-    latency = "1ms"
-    read = { fixed = "0.01ms", rate = "4GB/s" }
-    write = { fixed = "0.01ms", rate = "4GB/s" }
-"#;
 
 /// What is asked: a title, and fio's words for it.
 const JOBS: [(&str, &str, &str, &str); 4] = [

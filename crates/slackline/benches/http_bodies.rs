@@ -22,7 +22,7 @@ mod served;
 use client::control::VolumeCreate;
 use rustix::fs::{Advice, fadvise};
 use served::beside::{Figures, Side, Work, is_quick, mixed};
-use served::{Daemon, Peer, folder, memory};
+use served::{Daemon, PROFILE, Peer, folder, memory};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -31,20 +31,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 use units::Bytes;
-
-/// What the device is taken for: no figure here holds best effort back.
-const PROFILE: &str = r#"
-    kind = "linear"
-    source = "made up for a comparison"
-    confidence = "none"
-    capacity = "2GiB"
-    flush = "1ms"
-    [linear]
-    depth = 32
-    latency = "1ms"
-    read = { fixed = "0.01ms", rate = "4GB/s" }
-    write = { fixed = "0.01ms", rate = "4GB/s" }
-"#;
 
 /// What is in a GET: all, or a range of this many bytes.
 const JOBS: [(&str, Option<u64>, usize); 4] = [

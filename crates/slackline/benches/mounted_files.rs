@@ -24,8 +24,9 @@ use fuser::{
     InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty,
     ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
+use rustix::fs::OFlags;
 use served::beside::{Figures, Side, Work, is_quick, mixed};
-use served::{Daemon, Peer, memory};
+use served::{Daemon, PROFILE, Peer, memory};
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -36,28 +37,12 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 use units::Bytes;
 
-/// What the device is taken for: no figure here holds best effort back.
-const PROFILE: &str = r#"
-    kind = "linear"
-    source = "made up for a comparison"
-    confidence = "none"
-    capacity = "2GiB"
-    flush = "1ms"
-    [linear]
-    depth = 32
-    latency = "1ms"
-    read = { fixed = "0.01ms", rate = "4GB/s" }
-    write = { fixed = "0.01ms", rate = "4GB/s" }
-"#;
-
 /// Where this program is to pass a file through, instead of measuring: the file, and the directory.
 const PASSED: &str = "SLACKLINE_BENCH_PASSED";
 
 /// As in `crates/mount`: what the kernel asks for at once, and threads that take what it asks.
 const TRANSFER_MAX: usize = 1 << 20;
 const TAKERS: usize = 16;
-/// Past the kernel's cache, as `open` knows it.
-const O_DIRECT: i32 = if cfg!(target_arch = "aarch64") { 0x10000 } else { 0x4000 };
 
 #[derive(Clone, Copy)]
 struct Job {
@@ -147,7 +132,8 @@ impl Job {
         let mut options = OpenOptions::new();
         options.read(true).write(self.writes);
         if !self.in_order {
-            options.custom_flags(O_DIRECT);
+            // Past the kernel's cache.
+            options.custom_flags(OFlags::DIRECT.bits() as i32);
         }
         options.open(path).expect("it is there")
     }
