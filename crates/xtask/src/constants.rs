@@ -2,11 +2,12 @@
 //!
 //! Draws constants of the drive models and of the schedulers that the laboratory uses, makes
 //! each a fifth larger or smaller, one at a time, and runs all quick experiments. A constant is
-//! *noticed* where a claim is contradicted that has no reason for it. Where only a table of the
-//! documents is another one, that is said apart: it is a digest, and says nothing of a paper.
+//! *noticed* where a claim is contradicted that has no reason for it. Where the run fails
+//! otherwise, as by a table of the documents, that is said apart: it says nothing of a paper.
 //!
 //! A model is text that the test's program holds, so it is changed there, and nothing is built
-//! anew. A constant of a scheduler is changed in the sources, which are as before at the end.
+//! anew. A constant of a scheduler is changed in the sources, and changed back: who interrupts
+//! this looks at `git status`.
 
 use serde_json::Value as Json;
 use std::fs;
@@ -47,8 +48,8 @@ enum Constant {
 enum Outcome {
     /// So many claims are contradicted; the first of them.
     Noticed(usize, String),
-    /// No claim is; a table of the documents is another one.
-    Documents,
+    /// No claim is; the run fails otherwise, as by a table of the documents.
+    Otherwise,
     Unnoticed,
     /// It is no model any more: a check of the model's own refuses it.
     Refused,
@@ -90,7 +91,9 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
                 noticed += 1;
                 format!("noticed by {claims} claims; {first}")
             }
-            Outcome::Documents => "only a table of the documents is another one".into(),
+            Outcome::Otherwise => {
+                "no claim; the run fails otherwise, as by a document's table".into()
+            }
             Outcome::Unnoticed => "unnoticed".into(),
         };
         tried += 1;
@@ -358,7 +361,7 @@ fn outcome(passed: bool, said: &str) -> Outcome {
         return Outcome::Refused;
     }
     let Some((_, wrong)) = said.split_once("contradicted without a reason for it:\n") else {
-        return Outcome::Documents;
+        return Outcome::Otherwise;
     };
     let claims: Vec<&str> = wrong
         .lines()
@@ -430,7 +433,7 @@ mod tests {
         let claims = "contradicted without a reason for it:\na | b | 1\nc | d | 2\nnote: run\n";
         assert_eq!(outcome(false, claims), Outcome::Noticed(2, "a | b | 1".into()));
         assert_eq!(outcome(false, "a model: Invalid(\"skew\")"), Outcome::Refused);
-        assert_eq!(outcome(false, "docs/x.md is stale"), Outcome::Documents);
+        assert_eq!(outcome(false, "docs/x.md is stale"), Outcome::Otherwise);
         assert_eq!(places_of(b"abcabd", b"ab").collect::<Vec<_>>(), [0, 3]);
         let mut order = order(9, 1);
         assert_ne!(order, super::order(9, 2));
