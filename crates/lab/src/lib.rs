@@ -14,6 +14,7 @@
 
 mod by_hand;
 mod claim;
+mod closed_loop;
 mod contents;
 mod effort;
 mod experiment;

@@ -1,6 +1,7 @@
 //! What goes into a [`Schedule`](crate::Schedule) and what comes out.
 
 use crate::admission::Admission;
+use crate::policies::BURST;
 use crate::{Task, TaskId};
 use units::{Command, Duration, Instant, Lba};
 
@@ -215,10 +216,7 @@ impl Default for Options {
             admission: true,
             by: Admission::Exact,
             reserve: Duration::from_millis(50),
-            // Of 100 to 600 ms tried, the one that serves cello's file systems soonest at the
-            // highest loads (figure 6.5: 90 ms, 102 at 100) without making those wait that
-            // come alone; where all streams begin at once it costs up to 6 %.
-            burst: Duration::from_millis(200),
+            burst: BURST,
             burst_requests: 1,
             depth: 1,
             gap: Duration::ZERO,

@@ -278,8 +278,8 @@ fn sign(up: bool) -> &'static str {
 /// Line (from 0) and name of the constants of a source file that are times, sizes or numbers.
 fn constants(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
     text.lines().enumerate().filter_map(|(at, line)| {
-        let rest =
-            line.strip_prefix("const ").or_else(|| line.strip_prefix("pub(super) const "))?;
+        let seen = ["", "pub(super) ", "pub(crate) "];
+        let rest = seen.iter().find_map(|seen| line.strip_prefix(seen)?.strip_prefix("const "))?;
         let (name, rest) = rest.split_once(':')?;
         let (kind, value) = rest.split_once('=')?;
         let kind = kind.trim();

@@ -7,6 +7,7 @@
 mod copier;
 mod elevators;
 mod figure_14;
+mod kernel;
 mod latency;
 mod scene;
 
@@ -19,4 +20,5 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     figure_14::TIMESHIFTING,
     latency::EXPERIMENT,
     elevators::EXPERIMENT,
+    kernel::EXPERIMENT,
 ];

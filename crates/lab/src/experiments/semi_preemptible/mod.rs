@@ -11,6 +11,7 @@ mod example;
 mod preemption;
 mod profiler;
 mod seeks;
+mod single;
 mod tables;
 mod traces;
 mod waiting;
