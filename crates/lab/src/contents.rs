@@ -249,7 +249,7 @@ const ABISS: &[Row] = &[
     (
         "slides, BE performance",
         "Best effort by elevator",
-        Experiments(&["abiss-slides-best-effort"]),
+        Experiments(&["abiss-slides-best-effort", "abiss-slides-rules"]),
     ),
     (
         "slides, latency plots",

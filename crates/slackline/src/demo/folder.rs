@@ -5,21 +5,31 @@
 //! for the end of a pipe that the demo holds open, and so for the demo's end.
 
 use crate::failure::Failure;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use tempfile::TempDir;
 
-/// Waits for the demo's end; then kills what is left of its daemon and removes
-/// the folder. Deaf to the signals that end the demo.
+/// Waits for the demo's end; then undoes what is left to undo, the last first, kills what is left
+/// of its daemon and removes the folder. Deaf to the signals that end the demo.
 const CARETAKER: &str = "trap '' INT TERM HUP; read -r _; \
+     if [ -f \"$0/undo\" ]; then tac \"$0/undo\" | sh; fi; \
      if [ -f \"$0/daemon.pid\" ]; then kill -KILL \"$(cat \"$0/daemon.pid\")\"; fi; \
-     if [ -n \"$1\" ]; then rm -rf -- \"$0\"; fi";
+     if [ -n \"$1\" ]; then rm -rf --one-file-system -- \"$0\"; fi";
 
 /// A folder, and who looks after it.
 pub struct Folder {
     path: PathBuf,
     caretaker: Child,
     alive: Option<ChildStdin>,
+}
+
+/// Has the caretaker run this line at the end, before those that it was told earlier.
+pub fn undo(folder: &Path, line: &str) -> Result<(), Failure> {
+    let path = folder.join("undo");
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+    let written = file.and_then(|mut file| writeln!(file, "{line}"));
+    written.map_err(|error| Failure::file(&path, &error))
 }
 
 /// Where a daemon's process number is, as long as it runs.

@@ -10,6 +10,7 @@ mod connect;
 mod film;
 pub(crate) mod folder;
 mod load;
+mod mixed;
 mod outcome;
 mod pace;
 mod programs;
@@ -41,7 +42,10 @@ use volumes::Parts;
 /// without admission. Proves every byte. Ends with 1 where anything was late or
 /// wrong under slack. Needs ffmpeg.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    scene: Option<Scene>,
     /// How long each of the two runs takes
     #[arg(long, value_name = "N", default_value_t = 30,
           value_parser = clap::value_parser!(u64).range(1..=600))]
@@ -64,6 +68,12 @@ pub struct Args {
     overwrite: bool,
 }
 
+/// Other scenes than the main one.
+#[derive(clap::Subcommand)]
+enum Scene {
+    Mixed(mixed::Args),
+}
+
 /// A failure of the demo itself.
 fn failed(what: impl Into<String>) -> Failure {
     Failure::new(what, "run it again with --keep FOLDER, and read the daemons' logs there")
@@ -82,6 +92,9 @@ const FCFS: Policy = Policy { name: "fcfs", title: "fcfs, no admission", run: 1 
 /// Runs it; fails where anything was late or wrong under `slack`, or wrong
 /// under `fcfs`.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
+    if let Some(Scene::Mixed(args)) = &args.scene {
+        return mixed::run(args, common);
+    }
     let mut progress = Progress::new();
     let outcomes = both_runs(args, &mut progress);
     progress.clear();

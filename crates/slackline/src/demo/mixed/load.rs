@@ -1,0 +1,191 @@
+//! The four programs at work beside each other, wherever their bytes are.
+
+use super::super::load::RATE;
+use super::super::pace::std;
+use super::super::programs::{Meter, Pace, Played, Reader, Sink, Source, Span, write};
+use super::super::samples::Samples;
+use super::super::stamp::{SECTOR, fill};
+use super::super::{failed, progress::Progress};
+use super::database::Database;
+use super::{Scene, tools};
+use crate::failure::Failure;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::scope;
+use std::time::Instant;
+use units::{Bytes, Duration, Rate};
+
+/// What the film's and the recording's programs touch at a time.
+pub const PIECE: Bytes = Bytes::kib(64);
+/// The number that marks the film's sectors.
+pub const FILM: u64 = 100;
+/// Before the first piece is due.
+const LEAD: Duration = Duration::from_millis(500);
+
+/// Where the programs' bytes are.
+pub struct Places<'a> {
+    pub film: &'a mut (dyn Source + Send),
+    pub recording: &'a mut (dyn Sink + Send),
+    pub database: &'a Database,
+    /// What is backed up.
+    pub home: PathBuf,
+}
+
+/// What the programs saw of one run.
+pub struct Run {
+    pub title: &'static str,
+    pub film: Played,
+    pub recording: Played,
+    pub transactions: Samples,
+    /// What the backup read.
+    pub backup: Rate,
+    /// Requests under contract, and those that ended after their deadline; none without contracts.
+    pub requests: Option<[u64; 2]>,
+}
+
+impl Run {
+    /// Pieces of the film and the recording that came after the one before was used up.
+    pub fn late_pieces(&self) -> u64 {
+        let late = |played: &Played| played.latency.above(RATE.time_for(PIECE));
+        late(&self.film) + late(&self.recording)
+    }
+
+    /// What breaks a promise, in words.
+    pub fn broken(&self) -> Vec<String> {
+        let mut broken: Vec<String> = self.film.wrong.iter().map(ToString::to_string).collect();
+        if let Some([_, late @ 1..=u64::MAX]) = self.requests {
+            broken.push(format!("{late} requests ended after their deadline"));
+        }
+        if self.late_pieces() > 0 {
+            broken.push(format!("{} pieces came too late for their program", self.late_pieces()));
+        }
+        broken
+    }
+}
+
+/// Runs all four.
+pub fn run(
+    title: &'static str,
+    places: Places<'_>,
+    scene: Scene,
+    progress: &mut Progress,
+) -> Result<Run, Failure> {
+    progress.step(&format!(
+        "a film, a recording, a database and a backup, {} s: {title}",
+        scene.seconds
+    ));
+    tools::forget_cached()?;
+    let Places { film, recording, database, home } = places;
+    let mut film = Reader::new(film, FILM, PIECE);
+    film.touch()?; // once the first piece is there, the window is full
+    let start = Instant::now() + std(LEAD);
+    let span = Span { start, end: start + std(Duration::from_secs(scene.seconds)) };
+    let when = (span, Pace { piece: PIECE, rate: RATE });
+    let meter = &Meter::default();
+    scope(|threads| {
+        let film = threads.spawn(move || film.play(when, meter));
+        let recording = threads.spawn(move || write(recording, FILM + 1, when, meter));
+        let transactions = threads.spawn(|| {
+            std::thread::sleep(span.start.saturating_duration_since(Instant::now()));
+            database.transactions(scene.seconds)
+        });
+        let backup = threads.spawn(|| back_up(&home, span));
+        let panicked = |_| failed("a program of the scene panicked");
+        Ok(Run {
+            title,
+            film: film.join().map_err(panicked)??,
+            recording: recording.join().map_err(panicked)??.0,
+            transactions: transactions.join().map_err(panicked)??,
+            backup: Rate::of(Bytes::new(backup.join().map_err(panicked)??), span.duration()),
+            requests: None,
+        })
+    })
+}
+
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill(); // it may have ended by itself
+        let _ = self.0.wait();
+    }
+}
+
+/// Reads what tar makes of the directory, over and over, until the run ends; how many bytes.
+fn back_up(home: &Path, span: Span) -> Result<u64, Failure> {
+    std::thread::sleep(span.start.saturating_duration_since(Instant::now()));
+    let (mut buffer, mut moved) = (vec![0; 1 << 18], 0);
+    while Instant::now() < span.end {
+        let mut tar = Command::new("tar");
+        tar.arg("-C").arg(home).args(["-cf", "-", "."]).stdout(Stdio::piped());
+        let child = tar.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut tar = Killed(child.map_err(|error| failed(format!("tar: {error}")))?);
+        let mut output = tar.0.stdout.take().expect("it is piped");
+        while Instant::now() < span.end {
+            let read = output.read(&mut buffer).map_err(|error| failed(format!("tar: {error}")))?;
+            moved += read as u64;
+            if read == 0 {
+                tools::forget_cached()?;
+                break;
+            }
+        }
+    }
+    Ok(moved)
+}
+
+/// Makes the files that are backed up.
+pub fn make_home(home: &Path, scene: Scene, progress: &mut Progress) -> Result<(), Failure> {
+    std::fs::create_dir_all(home).map_err(|error| Failure::file(home, &error))?;
+    for number in 0..scene.files() {
+        let path = home.join(format!("file-{number}"));
+        write_file(&path, 1_000 + number, Scene::FILE)?;
+        progress.update(&format!("{number} of {} files", scene.files()));
+    }
+    Ok(())
+}
+
+/// A file with the sectors of this volume's number.
+pub fn write_file(path: &Path, number: u64, size: Bytes) -> Result<(), Failure> {
+    let failed = |error| Failure::file(path, &error);
+    let mut file = File::create(path).map_err(failed)?;
+    let mut buffer = vec![0; Bytes::MIB.as_usize()];
+    for part in 0..size.div_ceil(Bytes::MIB) {
+        fill(number, part * (Bytes::MIB.get() / SECTOR as u64), &mut buffer);
+        file.write_all(&buffer).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// A file that is read or written in order, as any program does.
+pub struct Ordinary {
+    pub file: File,
+    pub buffer: Vec<u8>,
+}
+
+impl Ordinary {
+    pub fn new(file: File) -> Self {
+        Self { file, buffer: vec![0; PIECE.as_usize()] }
+    }
+}
+
+impl Source for Ordinary {
+    fn next(&mut self, len: usize) -> Result<&[u8], Failure> {
+        let read = self.file.read(&mut self.buffer[..len]);
+        let read = read.map_err(|error| failed(format!("the film: {error}")))?;
+        Ok(&self.buffer[..read])
+    }
+}
+
+impl Sink for Ordinary {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.file.write_all(bytes).map_err(|error| failed(format!("the recording: {error}")))
+    }
+}
+
+impl<S: Source + ?Sized> Source for &mut S {
+    fn next(&mut self, len: usize) -> Result<&[u8], Failure> {
+        (**self).next(len)
+    }
+}
