@@ -180,10 +180,6 @@ impl Log {
             base: self.base,
         });
     }
-    /// Whether a seal goes with the next record.
-    pub(crate) fn owes_seal(&self) -> bool {
-        self.seal.is_some()
-    }
     /// Writes the seal that is owed, if any. Nothing waits for this: it is durable with the
     /// next flush.
     pub(crate) fn write_seal(&mut self, steps: &mut Steps) {

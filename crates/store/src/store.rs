@@ -539,16 +539,6 @@ impl Store {
             self.steps.push_flush(disks.iter().copied());
         }
     }
-    /// Whether the next commit writes its record, and beside it no part of a checkpoint, no seal
-    /// and no profile.
-    pub fn writes_record_alone(&self) -> bool {
-        let free = self.log.free();
-        free > self.increment
-            && self.building.is_none()
-            && self.begin_building(free - self.increment).is_none()
-            && !self.log.owes_seal()
-            && self.staged.profiles.is_empty()
-    }
     /// The next I/O to start; none while others must end first.
     pub fn poll(&mut self) -> Option<Io> {
         self.steps.poll()

@@ -6,12 +6,9 @@ use crate::core::Core;
 use crate::limits;
 use crate::work::Owner;
 use alloc::vec::Vec;
-use sched::{Class, Flow, TaskId};
+use sched::Class;
 use store::{IoError, IoId, IoKind};
 use units::{Bytes, Instant};
-
-/// What best effort of the log is told by; volumes have smaller numbers.
-const OF_THE_LOG: Flow = Flow(u64::MAX);
 
 impl Core {
     /// Something has changed that shall be committed within the interval.
@@ -33,28 +30,7 @@ impl Core {
         let due = now.max(self.commits.regular.saturating_sub(credit));
         self.commits.due = Some(self.commits.due.map_or(due, |before| before.min(due)));
         self.commits.urgent = true;
-        self.commits.early = self.store.writes_record_alone();
         self.wake_timers();
-    }
-
-    /// A commit is under the log's contracts from now on.
-    fn count_commit(&mut self, now: Instant) {
-        self.commits.regular = self.commits.regular.max(now) + self.config.commit_interval;
-        self.commits.due = None;
-    }
-
-    /// The commit that began in the slack is due: what of it waits comes under the contracts.
-    fn leave_slack(&mut self, now: Instant) {
-        self.count_commit(now);
-        self.commits.in_slack = false;
-        for (id, is_flush) in core::mem::take(&mut self.commits.asked_in_slack) {
-            let state = self.disk(id.disk());
-            let task = match is_flush {
-                true => state.log.flush,
-                false => state.log.next_write(state.queue.schedule()),
-            };
-            self.upgrade(now, id, Class::RealTime(task));
-        }
     }
 
     /// Answers `ticket` when everything up to now is committed.
@@ -69,32 +45,19 @@ impl Core {
 
     /// Begins a commit if one is due, or wanted while no stream is open (`quiet`).
     pub(crate) fn begin_commit(&mut self, now: Instant, quiet: bool) {
-        let is_due = self.commits.due.is_some_and(|due| due <= now);
-        let is_counted = is_due || (quiet && self.commits.urgent);
-        if self.read_only().is_some() {
+        let Some(due) = self.commits.due() else { return };
+        let begins = due <= now || (quiet && self.commits.urgent);
+        if !begins || self.read_only().is_some() {
             return;
         }
-        if self.commits.running.is_some() {
-            if self.commits.in_slack && is_counted {
-                self.leave_slack(now);
-            }
-            return;
+        if quiet {
+            self.renew_metadata(now);
+            self.commits.regular = now;
         }
-        if !is_counted {
-            self.commits.early = self.commits.early && self.store.writes_record_alone();
-            if !self.commits.early {
-                return;
-            }
-        }
-        self.commits.in_slack = !is_counted;
-        if is_counted {
-            if quiet {
-                self.renew_metadata(now);
-                self.commits.regular = now;
-            }
-            self.count_commit(now);
-        }
-        (self.commits.urgent, self.commits.early) = (false, false);
+        let interval = self.config.commit_interval;
+        self.commits.regular = self.commits.regular.max(now) + interval;
+        self.commits.due = None;
+        self.commits.urgent = false;
         self.commits.started = Some(now);
         self.commits.served.append(&mut self.commits.waiting);
         self.commits.running = Some(self.store.commit());
@@ -112,14 +75,6 @@ impl Core {
             None => return None,
             Some(Some(running)) if self.store.committed() < running => return None,
             Some(_) => self.commits.running = None,
-        }
-        if core::mem::take(&mut self.commits.in_slack) {
-            self.commits.asked_in_slack.clear();
-            // It would have been due by then. Where nobody waits for the next one, what has changed
-            // since is due as after any.
-            if !self.commits.urgent {
-                self.commits.due = None;
-            }
         }
         // One that became due meanwhile was not shown while this one ran.
         if self.commits.due.is_some() {
@@ -140,8 +95,6 @@ impl Core {
     fn fail_commits(&mut self, error: &Error) -> bool {
         let news = !self.commits.idle() || !self.commits.waiting.is_empty();
         self.commits.running = None;
-        (self.commits.in_slack, self.commits.early) = (false, false);
-        self.commits.asked_in_slack.clear();
         self.commits.due = None;
         let mut waiting = core::mem::take(&mut self.commits.served);
         waiting.append(&mut self.commits.waiting);
@@ -149,20 +102,6 @@ impl Core {
             self.answer(ticket, Err(error.clone()));
         }
         news
-    }
-
-    /// How the running commit asks a disk.
-    fn log_class(&self, task: TaskId) -> Class {
-        match self.commits.in_slack {
-            true => Class::BestEffort { synchronous: true, flow: OF_THE_LOG, ordered: false },
-            false => Class::RealTime(task),
-        }
-    }
-
-    fn note_in_slack(&mut self, id: CommandId, is_flush: bool) {
-        if self.commits.in_slack {
-            self.commits.asked_in_slack.push((id, is_flush));
-        }
     }
 
     /// Schedules what the store wants done, under the log's own contracts.
@@ -174,9 +113,7 @@ impl Core {
                 IoKind::Flush => {
                     self.commits.pieces.insert(io.id, (1, None));
                     let owner = Owner::Store { io: io.id };
-                    let class = self.log_class(flush);
-                    let id = self.submit(now, io.disk, class, DiskAction::Flush, owner);
-                    self.note_in_slack(id, true);
+                    self.submit(now, io.disk, Class::RealTime(flush), DiskAction::Flush, owner);
                 }
                 IoKind::Write { offset, bytes } => {
                     let pieces = Bytes::new(bytes.len() as u64).div_ceil(piece);
@@ -188,10 +125,8 @@ impl Core {
                         };
                         let owner = Owner::Store { io: io.id };
                         let state = self.disk(io.disk);
-                        let write = state.log.next_write(state.queue.schedule());
-                        let class = self.log_class(write);
-                        let id = self.submit(now, io.disk, class, action, owner);
-                        self.note_in_slack(id, false);
+                        let write = Class::RealTime(state.log.next_write(state.queue.schedule()));
+                        self.submit(now, io.disk, write, action, owner);
                     }
                 }
                 IoKind::Read { .. } => unreachable!("a running store only writes"),

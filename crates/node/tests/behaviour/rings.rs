@@ -67,19 +67,6 @@ fn record(driver: &mut Driver, stream: StreamId, upto: Bytes) {
     }
 }
 
-/// The same at the contract's rate: what is quicker may have to wait for the ring to give up.
-fn record_in_time(driver: &mut Driver, stream: StreamId, upto: Bytes) {
-    let start = driver.now;
-    let from = driver.node.stream(stream).unwrap().position;
-    let mut at = from;
-    while at < upto {
-        at = (at + PART).min(upto);
-        record(driver, stream, at);
-        let due = start + camera().rate.time_for(at - from);
-        driver.run(due.saturating_since(driver.now));
-    }
-}
-
 /// Where what is held begins, and where it ends.
 fn held(driver: &Driver) -> (Bytes, Bytes) {
     let ring = driver.node.volume("ring").unwrap();
@@ -103,7 +90,7 @@ fn a_writer_goes_on_where_a_volume_would_be_full() {
     for disks in [1, 3] {
         let mut driver = ring(disks);
         let stream = driver.writer("ring", camera());
-        record_in_time(&mut driver, stream, SIZE * 4 + Bytes::kib(100));
+        record(&mut driver, stream, SIZE * 4 + Bytes::kib(100));
         let now = driver.node.stream(stream).unwrap();
         assert_eq!((now.account.underruns, now.account.late_requests), (0, 0), "{disks} disks");
         let upto = driver.done_durable(stream);

@@ -62,19 +62,18 @@ impl Database {
         self.bench(&["-i", "-q", "-s", SCALE]).map(|_| ())
     }
 
-    /// How long each transaction took of those that ended within so many seconds.
-    pub fn transactions(&self, seconds: u64) -> Result<Samples, Failure> {
-        let prefix = self.folder.join("transactions").display().to_string();
+    /// How long each transaction took of those that ended within so many seconds. pgbench's own
+    /// log stays beside the database's, named for the run.
+    pub fn transactions(&self, run: &str, seconds: u64) -> Result<Samples, Failure> {
+        let name = format!("transactions-{run}.");
+        let prefix = self.folder.join(name.trim_end_matches('.')).display().to_string();
         let (prefix, seconds) = (format!("--log-prefix={prefix}"), seconds.to_string());
         self.bench(&["-c", CLIENTS, "-T", &seconds, "-n", "-l", &prefix])?;
         let mut samples = Samples::default();
         let failed_at = |error: std::io::Error| Failure::file(&self.folder, &error);
         for entry in std::fs::read_dir(&self.folder).map_err(failed_at)? {
             let path = entry.map_err(failed_at)?.path();
-            if path
-                .file_name()
-                .is_some_and(|name| name.to_string_lossy().starts_with("transactions"))
-            {
+            if path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(&name)) {
                 let text = std::fs::read_to_string(&path).map_err(failed_at)?;
                 text.lines().try_for_each(|line| {
                     // Client, transaction, microseconds, ...
@@ -83,7 +82,6 @@ impl Database {
                     samples.add(Duration::from_micros(micros));
                     Ok::<_, Failure>(())
                 })?;
-                std::fs::remove_file(&path).map_err(failed_at)?;
             }
         }
         Ok(samples)

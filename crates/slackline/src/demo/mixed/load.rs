@@ -89,7 +89,7 @@ pub fn run(
         let recording = threads.spawn(move || write(recording, FILM + 1, when, meter));
         let transactions = threads.spawn(|| {
             std::thread::sleep(span.start.saturating_duration_since(Instant::now()));
-            database.transactions(scene.seconds)
+            database.transactions(title.rsplit(' ').next().unwrap_or(title), scene.seconds)
         });
         let backup = threads.spawn(|| back_up(&home, span));
         let panicked = |_| failed("a program of the scene panicked");
