@@ -28,7 +28,7 @@ const SCHEDULERS: [&str; 7] = [
     "crates/policies/src/deadline.rs",
     "crates/policies/src/noop.rs",
     "crates/policies/src/ucsb.rs",
-    "crates/sched/src/policies/slack.rs",
+    "crates/sched/src/request.rs", // of slack
 ];
 
 const HOW_MANY: usize = 40;

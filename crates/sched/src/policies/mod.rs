@@ -15,8 +15,6 @@ pub(crate) mod oldest;
 mod over_cost;
 mod slack;
 
-pub(crate) use slack::BURST;
-
 impl PolicyKind {
     /// The default: see its summary.
     pub const SLACK: Self = Self {

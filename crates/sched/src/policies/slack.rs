@@ -34,7 +34,7 @@ use super::over_cost::{self, Turn};
 use crate::limits::{NEAR_MAX, NEAR_TASKS_MAX};
 use crate::policy::{Choice, Policy, View};
 use crate::queues::Waiting;
-use crate::request::Class;
+use crate::request::{BURST, Class};
 use crate::settings::{Setting, Settings};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -49,11 +49,6 @@ pub(super) struct Slack {
     /// Where it was chosen.
     burst: Option<Duration>,
 }
-
-/// By default. Of 100 to 600 ms tried, the one that serves cello's file systems soonest at the
-/// highest loads (figure 6.5: 90 ms, 102 at 100) without making those wait that come alone; where
-/// all streams begin at once it costs up to 6 %.
-pub(crate) const BURST: Duration = Duration::from_millis(200);
 
 pub(super) const SETTINGS: &[Setting] = &[Setting::time(
     "burst",
