@@ -26,7 +26,7 @@ impl Probe {
     /// In ms.
     fn serve(&mut self, command: Command) -> f64 {
         let time = self.drive.serve(self.now, &command);
-        self.now = self.now + time;
+        self.now += time;
         time.as_millis_f64()
     }
 
@@ -37,7 +37,7 @@ impl Probe {
 
     /// This part of a turn passes.
     fn wait(&mut self, part: f64) {
-        self.now = self.now + Duration::from_nanos((self.turn.as_nanos() as f64 * part) as u64);
+        self.now += Duration::from_nanos((self.turn.as_nanos() as f64 * part) as u64);
     }
 
     /// The means over all parts of a turn, of a sector after another was read.
