@@ -66,7 +66,7 @@ struct Running<'a> {
     programs: &'a [Program],
     asked: Vec<u64>,
     waiting: BTreeMap<u64, Served>,
-    /// When programs ask next, by instant and program.
+    /// Which programs ask next: by instant, then in the order in which that was known.
     coming: BTreeMap<(Instant, u64), usize>,
     keys: u64,
 }

@@ -14,9 +14,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     claim: "A profiler finds by timing alone what the scheduler has to know: rotation, tracks of \
             the zones, seek curve, cache, and the sizes at which the drive streams.",
     setup: "Our profiler, which sees answers' times and nothing else, on the models of five drives. \
-            Single commands tell of what it does not look for: bus, writes, flush, queue. \
+            Single commands tell of what it does not look for: bus, writes, flush. \
             What is found is held against what the papers print of the drive, or, as a claim of \
-            ours, against what was published of it or of its class and put into the model.",
+            ours, against what was put into the model: published of it or of its class, fitted or \
+            chosen, as the model's file says.",
     real_time: false,
     run,
 };
@@ -70,8 +71,6 @@ struct Known {
     spread: (u64, Figure),
     /// Writes that it takes before one waits for the medium.
     buffered: Figure,
-    /// Commands that it takes at once.
-    queue: Figure,
 }
 
 #[rustfmt::skip]
@@ -90,7 +89,7 @@ const DRIVES: [Known; 5] = [
         bus: published(10.0), sector: [published(1.6), published(1.2)],
         write: published(0.84 + 1.1 / 2.0), settle: None, flush: published(1.9),
         // 1.8 ms of the seek are printed (section 4.3.2), 1.2 ms of the command fitted.
-        spread: (1_000, published(1.8 + 1.2)), buffered: published(5.0), queue: published(64.0),
+        spread: (1_000, published(1.8 + 1.2)), buffered: published(5.0),
     },
     Known {
         name: "seagate-st318437lw",
@@ -105,7 +104,7 @@ const DRIVES: [Known; 5] = [
         capacity: (printed(18.4), 0.05),
         bus: published(80.0), sector: [published(0.29), published(0.0)],
         write: published(0.29), settle: Some(published(1.0)), flush: published(0.29),
-        spread: (2_000, published(0.52)), buffered: published(8.0), queue: published(64.0),
+        spread: (2_000, published(0.52)), buffered: published(8.0),
     },
     Known {
         name: "seagate-cheetah",
@@ -122,7 +121,7 @@ const DRIVES: [Known; 5] = [
         capacity: (published(4.5502), 0.001),
         bus: published(40.0), sector: [published(0.253), published(0.0)],
         write: published(0.49 + 0.37), settle: None, flush: published(0.6),
-        spread: (160, published(3.8)), buffered: published(1.0), queue: published(64.0),
+        spread: (160, published(3.8)), buffered: published(1.0),
     },
     Known {
         name: "wd400bb",
@@ -137,7 +136,7 @@ const DRIVES: [Known; 5] = [
         capacity: (published(40.0), 0.05),
         bus: published(100.0), sector: [published(0.3), published(0.0)],
         write: published(0.3), settle: Some(published(1.0)), flush: published(0.3),
-        spread: (2_000, published(0.64)), buffered: published(8.0), queue: published(1.0),
+        spread: (2_000, published(0.64)), buffered: published(8.0),
     },
     Known {
         name: "hitachi-travelstar",
@@ -152,7 +151,7 @@ const DRIVES: [Known; 5] = [
         capacity: (published(40.0), 0.05),
         bus: published(100.0), sector: [published(0.3), published(0.0)],
         write: published(0.3), settle: Some(published(1.0)), flush: published(0.3),
-        spread: (2_000, published(0.68)), buffered: published(8.0), queue: published(1.0),
+        spread: (2_000, published(0.68)), buffered: published(8.0),
     },
 ];
 
@@ -206,7 +205,6 @@ fn by_command(known: &Known, model: &Model) -> Vec<(String, Figure, f64, f64)> {
         ("a write on the track beside its wait, ms", known.write, single::write(model)),
         ("a flush of nothing, ms", known.flush, single::flush(model)),
         ("writes taken before one waits", known.buffered, single::buffered(model)),
-        ("commands taken at once", known.queue, single::queue(model)),
         ("a seek varies by, ms", spread, single::spread(model, far * cylinder)),
     ];
     if let Some(settle) = known.settle {

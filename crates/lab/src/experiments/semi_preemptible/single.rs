@@ -1,6 +1,6 @@
-//! What the profiler does not look for, by single commands: buses, writes, flushes, queues.
+//! What the profiler does not look for, by single commands: buses, writes, flushes.
 
-use disk::{CommandQueue, Drive, Emulated, Model};
+use disk::{Drive, Emulated, Model};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 
 /// Places are as far from each other, in sectors, so that no command finds another's cache.
@@ -40,7 +40,7 @@ impl Probe {
         self.now += Duration::from_nanos((self.turn.as_nanos() as f64 * part) as u64);
     }
 
-    /// The means over all parts of a turn, of a sector after another was read.
+    /// The mean over all parts of a turn, of a sector after another was read.
     fn mean(&mut self, from: u64, to: u64, direction: Direction) -> f64 {
         const TRIES: u32 = 2_000;
         let mut sum = 0.0;
@@ -144,13 +144,4 @@ pub(super) fn buffered(model: &Model) -> f64 {
         probe.wait(100.0 + first as f64 / TRIES as f64);
     }
     taken as f64 / TRIES as f64
-}
-
-/// Commands that the drive takes before it has served one.
-pub(super) fn queue(model: &Model) -> f64 {
-    let mut queue = CommandQueue::new(model, model.depth(), Duration::from_secs(1));
-    let at = Instant::from_nanos(1);
-    let command = |tag: u64| Command::Transfer(access(tag * APART, 1, Direction::Read));
-    (0..1_000_u64).take_while(|&tag| queue.submit(at, tag, command(tag % 100)).is_ok()).count()
-        as f64
 }
