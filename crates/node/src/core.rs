@@ -546,6 +546,11 @@ impl Core {
         }
     }
 
+    /// By how much the deadlines of a disk's requests are advanced.
+    pub(crate) fn advance(&self, disk: DiskIndex) -> Duration {
+        self.disks[disk.as_usize()].queue.advance()
+    }
+
     /// When a task may release its next request.
     pub(crate) fn next_release(&self, joined: &crate::admission::contract::Joined) -> Instant {
         self.disks[joined.disk.as_usize()].queue.schedule().next_release(joined.id)

@@ -64,9 +64,9 @@ pub const RECORD_EXTENTS: u64 = 256;
 /// which records have room beside half of what best effort may come to.
 pub const EXCESS_MAX: Bytes = Bytes::mib(RECORD_EXTENTS / 2);
 /// So many commit intervals may lie between the beginnings of two commits at the most.
-pub const COMMITS_APART: u64 = 4;
+pub const COMMITS_APART: u64 = 5;
 /// A sync is answered after so many commit intervals at the most (docs/crash-safety.md).
-pub const SYNC_INTERVALS: u64 = 7;
+pub const SYNC_INTERVALS: u64 = 8;
 /// The contract of the log may put the next write of the log off by this part of a commit
 /// interval when it grows.
 pub const LOG_PUT_OFF: u64 = 12;

@@ -288,6 +288,51 @@ fn syncs_are_answered_in_time_while_checkpoints_are_written() {
 }
 
 /// The highest generation in the header of a checkpoint, by the two places where one lies.
+/// A program beside a stream writes a block and syncs, again and again, while the log is filled
+/// several times, with a list of volumes that is short, and with one that is written in parts:
+/// as long as the disk has time no sync waits for the next interval.
+#[test]
+fn syncs_beside_a_stream_are_quick_while_the_disk_has_time() {
+    for volumes in [1, 900] {
+        let config = config(Policy::SLACK);
+        let mut world = world(config, 1, Bytes::GIB * 4, drive);
+        let size = Bytes::mib(8);
+        for number in 0..volumes {
+            create(&mut world, &format!("{number:0>50}"), Bytes::MIB);
+        }
+        create(&mut world, "film", size);
+        create(&mut world, "database", size);
+        fill(&mut world, "film", 1, size);
+        let contract = Contract {
+            rate: units::Rate::per_second(100_000),
+            ..contract(1, Bytes::kib(64), Bytes::ZERO)
+        };
+        let (volume, start) = ("film".into(), Bytes::ZERO);
+        let open = Op::StreamOpen { volume, mode: Mode::Read, contract, start };
+        assert!(matches!(world.call(open), Ok(Reply::Stream { .. })));
+        let (mut waits, before) = (Vec::new(), newest_generation(&world.disks[0]));
+        for number in 0..3_000 {
+            let Ok(Reply::Room { span }) =
+                world.call(Op::Room { len: Bytes::kib(4), target: None })
+            else {
+                panic!("no room")
+            };
+            let range = WriteRange::new(Bytes::kib(4 * (number * 7 % 2_048)), span.len);
+            let write = Op::Write { volume: "database".into(), range, span, priority: None };
+            assert_eq!(world.call(write), Ok(Reply::Done));
+            let asked = world.now();
+            assert_eq!(world.call(Op::Sync), Ok(Reply::Done));
+            waits.push(world.now() - asked);
+        }
+        let generations = newest_generation(&world.disks[0]) - before;
+        let longest = *waits.iter().max().expect("many syncs");
+        println!("{volumes} volumes, {generations} generations: longest {longest}");
+        assert!(generations >= 2, "{generations} checkpoints");
+        assert!(longest < config.commit_interval / 4, "{longest}");
+        assert_eq!(late(&world), 0);
+    }
+}
+
 fn newest_generation(disk: &SimDisk) -> u64 {
     let mut block = [0; 4096];
     let mut newest = 0;
@@ -486,7 +531,8 @@ fn the_records_of_many_writers_are_counted() {
             let block = Bytes::kib(4) * (1 << random.below(3));
             let rate = random.between(5_000, 30_000);
             let contract = contract(rate, block, block * random.below(3));
-            world.add(Writer::new(format!("v{number}"), contract, Bytes::kib(2), 3));
+            // Nobody syncs: each record has what all have written in an interval.
+            world.add(Writer::new(format!("v{number}"), contract, Bytes::kib(2), u64::MAX));
         }
         assert_eq!(world.node.status(world.now()).streams.len() as u64, writers);
         world.run_for(Duration::from_secs(6));

@@ -23,6 +23,18 @@ fn random_world(
     timing: Option<u64>,
     heard: Option<Duration>,
 ) -> Outcome {
+    random_world_at(seed, policy, timing, heard, 100)
+}
+
+/// The same where programs that write go at up to `speed` percent of their rates.
+fn random_world_at(
+    seed: u64,
+    policy: Policy,
+    timing: Option<u64>,
+    heard: Option<Duration>,
+    speed: u64,
+) -> Outcome {
+    let mut speeds = Random::new(seed + 1_000_000);
     let mut random = Random::new(seed);
     let disks = random.between(1, 3) as usize;
     let host_latency = heard.unwrap_or_default();
@@ -52,7 +64,9 @@ fn random_world(
         let tally = if random.chance(30) {
             let name = format!("w{number}");
             create(&mut world, &name, size);
-            let recorder = Recorder::new(&name, 100 + number, contract, piece, size).jitter(jitter);
+            let recorder = Recorder::new(&name, 100 + number, contract, piece, size)
+                .jitter(jitter)
+                .speed(speeds.between(100, speed));
             let tally = recorder.tally();
             world.add(recorder);
             tally
@@ -139,6 +153,18 @@ fn no_admitted_request_is_late_on_a_mechanical_disk_under_slack() {
 #[test]
 fn no_admitted_request_is_late_at_worst_cost_under_slack() {
     keeps_its_promises(Policy::SLACK, Some(100), None);
+}
+
+/// Programs that write up to three times as fast as their contracts say: what they write beyond
+/// their rate costs them nothing of what they have within it, nor anybody else.
+#[test]
+fn a_writer_that_runs_ahead_finds_room_for_all_that_its_rate_allows() {
+    for timing in [Some(100), Some(50), None] {
+        for seed in 10..34 {
+            let outcome = random_world_at(seed, Policy::SLACK, timing, None, 300);
+            assert_eq!((outcome.late, outcome.underruns), (0, 0), "{timing:?}, seed {seed}");
+        }
+    }
 }
 
 #[test]

@@ -6,9 +6,12 @@ use crate::core::Core;
 use crate::limits;
 use crate::work::Owner;
 use alloc::vec::Vec;
-use sched::Class;
+use sched::{Class, Flow, TaskId};
 use store::{IoError, IoId, IoKind};
 use units::{Bytes, Instant};
+
+/// What best effort of the log is told by; volumes have smaller numbers.
+const OF_THE_LOG: Flow = Flow(u64::MAX);
 
 impl Core {
     /// Something has changed that shall be committed within the interval.
@@ -33,6 +36,26 @@ impl Core {
         self.wake_timers();
     }
 
+    /// A commit is under the log's contracts from now on.
+    fn count_commit(&mut self, now: Instant) {
+        self.commits.regular = self.commits.regular.max(now) + self.config.commit_interval;
+        self.commits.due = None;
+    }
+
+    /// The commit that began in the slack is due: what of it waits comes under the contracts.
+    fn leave_slack(&mut self, now: Instant) {
+        self.count_commit(now);
+        self.commits.in_slack = false;
+        for (id, is_flush) in core::mem::take(&mut self.commits.asked_in_slack) {
+            let state = self.disk(id.disk());
+            let task = match is_flush {
+                true => state.log.flush,
+                false => state.log.next_write(state.queue.schedule()),
+            };
+            self.upgrade(now, id, Class::RealTime(task));
+        }
+    }
+
     /// Answers `ticket` when everything up to now is committed.
     pub(crate) fn answer_when_committed(&mut self, now: Instant, ticket: Ticket) {
         if self.commits.waiting.len() >= limits::WAITERS_MAX {
@@ -45,18 +68,28 @@ impl Core {
 
     /// Begins a commit if one is due, or wanted while no stream is open (`quiet`).
     pub(crate) fn begin_commit(&mut self, now: Instant, quiet: bool) {
-        let Some(due) = self.commits.due() else { return };
-        let begins = due <= now || (quiet && self.commits.urgent);
-        if !begins || self.read_only().is_some() {
+        let is_due = self.commits.due.is_some_and(|due| due <= now);
+        let is_counted = is_due || (quiet && self.commits.urgent);
+        if self.read_only().is_some() {
             return;
         }
-        if quiet {
-            self.renew_metadata(now);
-            self.commits.regular = now;
+        if self.commits.running.is_some() {
+            if self.commits.in_slack && is_counted {
+                self.leave_slack(now);
+            }
+            return;
         }
-        let interval = self.config.commit_interval;
-        self.commits.regular = self.commits.regular.max(now) + interval;
-        self.commits.due = None;
+        if !is_counted && !self.commits.urgent {
+            return;
+        }
+        self.commits.in_slack = !is_counted;
+        if is_counted {
+            if quiet {
+                self.renew_metadata(now);
+                self.commits.regular = now;
+            }
+            self.count_commit(now);
+        }
         self.commits.urgent = false;
         self.commits.started = Some(now);
         self.commits.served.append(&mut self.commits.waiting);
@@ -75,6 +108,14 @@ impl Core {
             None => return None,
             Some(Some(running)) if self.store.committed() < running => return None,
             Some(_) => self.commits.running = None,
+        }
+        if core::mem::take(&mut self.commits.in_slack) {
+            self.commits.asked_in_slack.clear();
+            // It would have been due by then. Where nobody waits for the next one, what has changed
+            // since is due as after any.
+            if !self.commits.urgent {
+                self.commits.due = None;
+            }
         }
         // One that became due meanwhile was not shown while this one ran.
         if self.commits.due.is_some() {
@@ -95,13 +136,29 @@ impl Core {
     fn fail_commits(&mut self, error: &Error) -> bool {
         let news = !self.commits.idle() || !self.commits.waiting.is_empty();
         self.commits.running = None;
-        self.commits.due = None;
+        self.commits.in_slack = false;
+        self.commits.asked_in_slack.clear();
+        (self.commits.due, self.commits.urgent) = (None, false);
         let mut waiting = core::mem::take(&mut self.commits.served);
         waiting.append(&mut self.commits.waiting);
         for ticket in waiting {
             self.answer(ticket, Err(error.clone()));
         }
         news
+    }
+
+    /// How the running commit asks a disk.
+    fn log_class(&self, task: TaskId) -> Class {
+        match self.commits.in_slack {
+            true => Class::BestEffort { synchronous: true, flow: OF_THE_LOG, ordered: false },
+            false => Class::RealTime(task),
+        }
+    }
+
+    fn note_in_slack(&mut self, id: CommandId, is_flush: bool) {
+        if self.commits.in_slack {
+            self.commits.asked_in_slack.push((id, is_flush));
+        }
     }
 
     /// Schedules what the store wants done, under the log's own contracts.
@@ -113,7 +170,9 @@ impl Core {
                 IoKind::Flush => {
                     self.commits.pieces.insert(io.id, (1, None));
                     let owner = Owner::Store { io: io.id };
-                    self.submit(now, io.disk, Class::RealTime(flush), DiskAction::Flush, owner);
+                    let class = self.log_class(flush);
+                    let id = self.submit(now, io.disk, class, DiskAction::Flush, owner);
+                    self.note_in_slack(id, true);
                 }
                 IoKind::Write { offset, bytes } => {
                     let pieces = Bytes::new(bytes.len() as u64).div_ceil(piece);
@@ -125,8 +184,10 @@ impl Core {
                         };
                         let owner = Owner::Store { io: io.id };
                         let state = self.disk(io.disk);
-                        let write = Class::RealTime(state.log.next_write(state.queue.schedule()));
-                        self.submit(now, io.disk, write, action, owner);
+                        let write = state.log.next_write(state.queue.schedule());
+                        let class = self.log_class(write);
+                        let id = self.submit(now, io.disk, class, action, owner);
+                        self.note_in_slack(id, false);
                     }
                 }
                 IoKind::Read { .. } => unreachable!("a running store only writes"),

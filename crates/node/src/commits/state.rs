@@ -4,11 +4,15 @@
 //! the change. Commits begin `commit_interval` apart, or sooner when somebody
 //! waits; one runs at a time, and those who come meanwhile share the next.
 //!
-//! While streams are open, commits that are sooner than the interval are on
-//! credit ([`AHEAD`] of them), so that a program that syncs all the time takes no
-//! more of a disk than the log's contracts say, and does not push the commits
+//! While streams are open, commits under the log's contracts that are sooner than the
+//! interval are on credit ([`AHEAD`] of them), so that a program that syncs all the time
+//! takes no more of a disk than the contracts say, and does not push the commits
 //! of others into the far future. With no stream open nobody is harmed, and
 //! every commit begins at once.
+//!
+//! A commit for which somebody waits and for which there is no credit begins in the slack:
+//! its writes and flushes are best effort, and come under the contracts when there is credit,
+//! an interval later at the latest.
 
 use crate::api::*;
 use crate::commits::tasks::Log;
@@ -49,6 +53,11 @@ pub(crate) struct Commits {
     pub served: Vec<Ticket>,
     /// Since that many commits had begun, so much was written beyond contracts.
     pub excess: (u64, Bytes),
+    /// The one that runs began in the slack: before its time, without the log's contracts. It
+    /// comes under them when it is due.
+    pub in_slack: bool,
+    /// What it asked of the disks so far, and whether that is a flush.
+    pub asked_in_slack: Vec<(CommandId, bool)>,
     /// Pieces that the store's writes and flushes still consist of, and the
     /// first error among those that ended.
     pub pieces: BTreeMap<IoId, (u64, Option<DeviceError>)>,
@@ -56,7 +65,11 @@ pub(crate) struct Commits {
 
 impl Commits {
     pub(crate) fn due(&self) -> Option<Instant> {
-        if self.running.is_some() { None } else { self.due }
+        match self.running {
+            None if self.urgent => Some(Instant::EPOCH),
+            Some(_) if !self.in_slack => None,
+            _ => self.due,
+        }
     }
     pub(crate) fn idle(&self) -> bool {
         self.running.is_none() && self.due.is_none()

@@ -1,36 +1,127 @@
 //! A writer that is faster than its contract, while its disks keep up.
 //!
-//! What a program writes beyond its rate is *excess*. It is taken while the blocks that the
-//! program filled before do not wait, so that there is room in its window, and it goes in the
-//! slack, as best effort of normal priority does: behind all contracts, in turns with others
-//! who have none. Where the stream's turn comes while a block of excess still waits, the
-//! block has it; so all that was taken is written within the time that the contract says, and what
-//! the stream is promised from then on is what it was promised before. Excess is not paid for by the
-//! contract's credit: the rest of what the program writes is under contract as if there were
-//! none. Where the disks do not keep up, the program is slowed to its rate, as it always was.
+//! What a program writes beyond its rate is *excess*. It goes in the slack, as best effort of
+//! normal priority does: behind all contracts, in turns with others who have none. Excess is not
+//! paid for by the contract's credit: the rest of what the program writes is under contract as if
+//! there were none.
+//!
+//! What was taken is written in the order in which it came. The stream's turns on a disk go to the
+//! oldest of its blocks that wait there, whether excess or not: where a block of excess still waits
+//! when a later block would have the turn, the earlier one has it and the later one waits in
+//! the slack. Without that a writer that stays within its rate, and so has a block for each turn,
+//! would fill its window behind a block that never gets one.
+//!
+//! Where a window is shared, a program may be ahead of its playout point, by no more than its
+//! window. What it fills there is under contract from when the playout point has come past it
+//! (`window.rs`), and waits in the slack like excess until then.
+//!
+//! So a block of excess puts off what comes behind it on that disk by a turn at the most. It is
+//! taken only where the window has room for that: where each block that is not written, and each
+//! one that follows at the contract's rate, is written by its turn before the program, at its
+//! rate, needs its place ([`Stream::has_room_beyond`]). Where the disks do not keep up, the program
+//! is slowed to its rate, as it always was.
 //!
 //! What the log has to hold of excess comes out of the room that records have for best effort.
 //! All writers together take no more than half of that between two commits.
-//!
-//! Invariants: a block with a byte of excess takes no release of the contract that the contract
-//! needs for another block: it is submitted under contract only when its turn has come.
 
+use crate::admission::contract::Joined;
 use crate::api::*;
 use crate::core::Core;
+use crate::streams::shared::Shared;
 use crate::streams::stream::{Slot, Stream};
 use alloc::vec::Vec;
+use core::ops::Range;
 use sched::Class;
-use units::{Bytes, Instant};
+use store::EXTENT;
+use units::{Bytes, Duration, Instant};
 
 impl Stream {
-    /// Whether `len` bytes more may go beyond the contract's rate now.
-    pub(crate) fn may_exceed(&self, core: &mut Core, len: Bytes) -> bool {
-        if self.mode != Mode::Write || self.closing || self.going.is_some() {
-            return false;
+    /// Whether the program may fill its window up to `upto`, of which the last `len` bytes go
+    /// beyond the contract's rate.
+    pub(crate) fn may_exceed(
+        &self,
+        core: &mut Core,
+        now: Instant,
+        upto: Bytes,
+        len: Bytes,
+    ) -> bool {
+        self.mode == Mode::Write
+            && !self.closing
+            && self.going.is_none()
+            && self.has_room_beyond(core, now, upto)
+            && core.commits.take_excess(len)
+    }
+
+    /// Whether the window has room for all that the program writes within its rate once it has
+    /// used its credit up and has filled the window up to `upto`, though no disk has time for more
+    /// than the stream's turns.
+    ///
+    /// From then on the program fills at its rate at most, so that it needs the place of a block,
+    /// which is that of the block a window ahead, at a known time at the earliest. A block that
+    /// comes to its disk later than its turn is not looked at: a window has room for all those, as
+    /// `admission/contract.rs` has it.
+    fn has_room_beyond(&self, core: &Core, now: Instant, upto: Bytes) -> bool {
+        let (block_len, rate) = (self.contract.block, self.contract.rate);
+        let late = rate.bytes_in(core.late).div_ceil(block_len);
+        let ahead = self.window.len().min(self.window.target).saturating_sub(late);
+        let needed = |block: u64| {
+            let filled = block_len.saturating_mul(block.saturating_add(ahead));
+            now.saturating_add(rate.time_for(filled.saturating_sub(upto)))
+        };
+        let mut turns = self.turns(core, now);
+        let current = self.block_at(self.position);
+        let waiting = self.window.iter().take_while(|&(block, _)| block < current);
+        for (block, slot) in waiting {
+            if let Slot::Moving(id) = *slot {
+                let turn = turns.of(id.disk());
+                let written = match core.waits_as(id) {
+                    // The host may be late when the turn comes.
+                    Some(Class::BestEffort { .. }) => turn.take(1).saturating_add(core.late),
+                    // The last of those that have their turn is released a period before the next.
+                    _ => turn.next.saturating_add(turn.over),
+                };
+                if written > needed(block) {
+                    return false;
+                }
+            }
         }
-        let waits = |(_, slot): (u64, &Slot)| matches!(*slot, Slot::Moving(id) if core.waits(id));
-        let waiting = self.window.iter().filter(|&one| waits(one)).count();
-        waiting < self.tasks.len().max(1) && core.commits.take_excess(len)
+        // What follows comes to each disk as a run of blocks; the last of the first run is the one
+        // that is written latest, held against when its place is needed: runs are further apart.
+        let extents = core.store.volume(self.volume).map_or(Bytes::ZERO, |volume| volume.limit());
+        let end = extents.div_ceil(block_len);
+        let mut from = current;
+        for _ in 0..turns.disks.len() * 2 {
+            if from >= end || turns.disks.is_empty() {
+                return true;
+            }
+            let upto = ((from / self.in_a_row + 1) * self.in_a_row).min(end);
+            let on = core.store.disk_of(self.volume, block_len * from / EXTENT);
+            let Some(mut turn) = on.and_then(|disk| turns.remove(disk)) else {
+                if on.is_none() {
+                    break;
+                }
+                from = upto;
+                continue;
+            };
+            if turn.take(upto - from) > needed(upto - 1) {
+                return false;
+            }
+            from = upto;
+        }
+        // Of the others it is not known when they are next: at once, at the worst.
+        let run = self.in_a_row;
+        turns.disks.iter_mut().all(|(_, turn)| turn.take(run) <= needed(from + run - 1))
+    }
+
+    /// When the stream's next turn is on each of its disks.
+    fn turns(&self, core: &Core, now: Instant) -> Turns {
+        let of = |joined: &Joined| {
+            let task = &joined.task;
+            let next = core.next_release(joined).max(now);
+            let over = task.deadline.saturating_add(core.advance(joined.disk)).max(task.period);
+            (joined.disk, Turn { next, period: task.period, over: over - task.period })
+        };
+        Turns { disks: self.tasks.iter().map(of).collect() }
     }
 
     /// A program with a shared window that has filled more than its rate allows has its playout
@@ -39,7 +130,7 @@ impl Stream {
         let Some(shared) = self.shared else { return };
         let ahead = shared.program.saturating_sub(shared.point);
         let paid = self.pace.available(now).min(ahead);
-        if paid == ahead || !self.may_exceed(core, ahead - paid) {
+        if paid == ahead || !self.may_exceed(core, now, shared.program, ahead - paid) {
             return;
         }
         self.pace.spend(paid, now);
@@ -55,26 +146,65 @@ impl Stream {
         self.excess_end = self.excess_end.max(upto.div_ceil(self.contract.block));
     }
 
-    /// Whether the block is not the contract's: some of it went beyond the rate.
-    pub(crate) fn is_excess(&self, block: u64) -> bool {
-        block < self.excess_end
+    /// The oldest block up to this one that waits in the slack on this disk.
+    pub(crate) fn oldest_in_slack(
+        &self,
+        core: &Core,
+        disk: DiskIndex,
+        upto: u64,
+    ) -> Option<CommandId> {
+        if self.window.first() >= self.slack_end {
+            return None;
+        }
+        let mut upto = self.window.iter().take_while(|&(block, _)| block <= upto);
+        upto.find_map(|(_, slot)| self.in_slack(core, slot).filter(|id| id.disk() == disk))
+    }
+
+    /// The playout point of a program with a shared window has come past these blocks, within the
+    /// rate: each of them has a turn, or the oldest that waits before it.
+    pub(crate) fn come_under_contract(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        blocks: Range<u64>,
+    ) {
+        if self.mode != Mode::Write || self.window.first() >= self.slack_end {
+            return;
+        }
+        for block in blocks.start.max(self.excess_end).max(self.window.first())..blocks.end {
+            let disk = self.disk_of(core, block);
+            if let Some(oldest) = self.oldest_in_slack(core, disk, block) {
+                core.upgrade(now, oldest, Class::RealTime(self.writing_task_on(disk).id));
+            }
+        }
+    }
+
+    /// Whether a full block has a turn of the contract: none of it is excess, nor ahead of the
+    /// playout point.
+    pub(crate) fn is_under_contract(&self, block: u64) -> bool {
+        let end = self.contract.block * (block + 1);
+        let is_ahead = |shared: Shared| self.mode == Mode::Write && shared.point < end;
+        block >= self.excess_end && !self.shared.is_some_and(is_ahead)
+    }
+
+    fn in_slack(&self, core: &Core, slot: &Slot) -> Option<CommandId> {
+        let partial = self.partial.map(|partial| partial.id);
+        match *slot {
+            Slot::Moving(id) if partial != Some(id) => {
+                matches!(core.waits_as(id), Some(Class::BestEffort { .. })).then_some(id)
+            }
+            _ => None,
+        }
     }
 
     /// The oldest block that waits in the slack on each disk has the stream's turn there, when that
     /// comes.
     pub(crate) fn let_excess_have_the_turn(&mut self, core: &mut Core, now: Instant) {
-        if self.window.first() >= self.excess_end {
+        if self.window.first() >= self.slack_end {
             return;
         }
-        let partial = self.partial.map(|partial| partial.id);
-        let in_slack = |slot: &Slot| match *slot {
-            Slot::Moving(id) if partial != Some(id) => {
-                matches!(core.waits_as(id), Some(Class::BestEffort { .. })).then_some(id)
-            }
-            _ => None,
-        };
         let mut oldest: Vec<CommandId> = Vec::new();
-        for id in self.window.iter().filter_map(|(_, slot)| in_slack(slot)) {
+        for id in self.window.iter().filter_map(|(_, slot)| self.in_slack(core, slot)) {
             if oldest.iter().all(|other| other.disk() != id.disk()) {
                 oldest.push(id);
             }
@@ -93,5 +223,38 @@ impl Stream {
         if let Some(next) = soonest {
             self.wake_by(core, next);
         }
+    }
+}
+
+/// A stream's turns on a disk.
+#[derive(Clone, Copy)]
+struct Turn {
+    next: Instant,
+    period: Duration,
+    /// How long after a period a request may be done at the latest.
+    over: Duration,
+}
+
+impl Turn {
+    /// So many turns are taken; when the last of them is done.
+    fn take(&mut self, turns: u64) -> Instant {
+        self.next = self.next.saturating_add(self.period.saturating_mul(turns));
+        self.next.saturating_add(self.over)
+    }
+}
+
+struct Turns {
+    disks: Vec<(DiskIndex, Turn)>,
+}
+
+impl Turns {
+    fn of(&mut self, disk: DiskIndex) -> &mut Turn {
+        let found = self.disks.iter_mut().find(|(of, _)| *of == disk);
+        &mut found.expect("a stream has a task on each of its disks").1
+    }
+
+    fn remove(&mut self, disk: DiskIndex) -> Option<Turn> {
+        let at = self.disks.iter().position(|(of, _)| *of == disk)?;
+        Some(self.disks.swap_remove(at).1)
     }
 }

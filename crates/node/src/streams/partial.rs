@@ -104,8 +104,15 @@ impl Stream {
                 core.submit_in_turn(now, disk, (task, Turn { from: now, due }), parts)
             }
             (None, _) => {
-                let is_own = is_whole && !self.is_excess(block);
+                let mut is_own = is_whole && self.is_under_contract(block);
+                if is_own && let Some(older) = self.oldest_in_slack(core, disk, block) {
+                    core.upgrade(now, older, own);
+                    is_own = false;
+                }
                 let in_turn = is_own || self.has_turn(core, now, disk);
+                if is_whole && !in_turn {
+                    self.slack_end = block + 1;
+                }
                 let priority = if is_whole { Priority::Normal } else { Priority::Interactive };
                 let class = if in_turn { own } else { in_slack(priority, self.volume) };
                 if in_turn && !is_whole {

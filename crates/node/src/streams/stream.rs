@@ -161,6 +161,8 @@ pub(crate) struct Stream {
     pub partial_had_turn: Option<u64>,
     /// Writer: in the blocks before this one bytes may have gone beyond its rate (`excess.rs`).
     pub excess_end: u64,
+    /// Writer: of the blocks before this one some may wait in the slack, full, without a turn.
+    pub slack_end: u64,
     /// Writer: it goes to another place (`going.rs`).
     pub going: Option<Going>,
     /// Writer: it has gone to another place, and readers of its volume do not know yet.
@@ -221,6 +223,7 @@ impl Stream {
             partial: None,
             partial_had_turn: None,
             excess_end: 0,
+            slack_end: 0,
             going: None,
             has_arrived: false,
             sought: None,
@@ -279,7 +282,7 @@ impl Stream {
         (self.written, self.committing, self.durable) = (start, start, start);
         self.counted = core.commits.begun();
         self.sought = Some(start);
-        self.excess_end = 0;
+        (self.excess_end, self.slack_end) = (0, 0);
     }
 
     /// Writer: something was written since it was opened or went elsewhere, or it is where

@@ -80,7 +80,7 @@ impl Stream {
         shared.program += len;
         self.account.moved += len;
         if self.mode.writes() {
-            self.exceed(core, now);
+            self.follow(core, now);
             self.filled_to(core, now, self.position + len);
             if let Some(error) = self.failure(core) {
                 return Err(error);
@@ -132,6 +132,7 @@ impl Stream {
         self.pace.renew(now);
         self.exceed(core, now);
         let Some(mut shared) = self.shared else { return };
+        let before = self.block_at(shared.point);
         if shared.point < shared.program {
             // What a ring gave up costs nothing.
             shared.point = shared.behind_gap();
@@ -158,6 +159,7 @@ impl Stream {
             self.position = shared.point;
         }
         self.shared = Some(shared);
+        self.come_under_contract(core, now, before..self.block_at(shared.point));
     }
 
     /// A shared reader's next piece, if it is asked for and there.

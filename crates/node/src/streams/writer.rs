@@ -120,7 +120,8 @@ impl Stream {
         }
         let has_room = block < self.window.end() && self.may_fill(core, block);
         let beyond = len.saturating_sub(self.pace.available(now));
-        if !(has_room && !beyond.is_zero() && self.may_exceed(core, beyond)) {
+        let upto = self.position + len;
+        if !(has_room && !beyond.is_zero() && self.may_exceed(core, now, upto, beyond)) {
             if !self.within_rate(core, now, len) {
                 return;
             }

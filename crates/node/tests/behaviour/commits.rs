@@ -30,10 +30,19 @@ fn while_no_stream_is_open_commits_begin_at_once() {
     assert!(records(&driver, before).is_empty(), "there is nothing to record");
 }
 
-/// With a stream open, those who sync all the time have two commits on credit, and then one an
-/// interval; those who come while one runs share the next.
+/// Those of the commits since then that began under the log's contracts, and those in the slack.
+fn classes(driver: &Driver, from: usize) -> [usize; 2] {
+    let all = driver.since(from).iter();
+    let log = all.filter(|done| matches!(done.action, DiskAction::WriteBytes { .. }));
+    let in_slack = log.clone().filter(|done| done.report.is_none()).count();
+    [log.count() - in_slack, in_slack]
+}
+
+/// With a stream open, those who sync all the time have two commits on credit under the log's
+/// contracts; the others are in the slack, of which there is much here. Those who come while one
+/// runs share the next.
 #[test]
-fn with_streams_open_commits_are_an_interval_apart_but_for_two_on_credit() {
+fn with_streams_open_commits_that_have_no_credit_are_in_the_slack() {
     let mut driver = Setup::new(1).open();
     driver.recorded("film", Bytes::mib(8), Bytes::mib(1), 1);
     driver.reader("film", contract(RATE / 8, BLOCK, Bytes::ZERO));
@@ -44,16 +53,9 @@ fn with_streams_open_commits_are_an_interval_apart_but_for_two_on_credit() {
     }
     let begun = records(&driver, from);
     assert_eq!(begun.len(), 8);
-    let quick = begun.iter().filter(|&&at| at - start < INTERVAL / 2).count();
-    assert!((2..=3).contains(&quick), "on credit: {begun:?}");
-    let last = *begun.last().unwrap();
-    assert!(last - start >= INTERVAL * 5 - ms(200), "{begun:?}");
-    assert!(last - start <= INTERVAL * 7, "{begun:?}");
-    let pairs = begun.windows(2).skip(quick + 1);
-    for pair in pairs {
-        let apart = pair[1] - pair[0];
-        assert!(apart >= INTERVAL - ms(100) && apart <= INTERVAL + ms(700), "{begun:?}");
-    }
+    let [counted, in_slack] = classes(&driver, from);
+    assert!((2..=3).contains(&counted) && counted + in_slack == 8, "{counted} on credit");
+    assert!(*begun.last().unwrap() - start < INTERVAL / 4, "{begun:?}");
     // Many at once share one.
     driver.run(INTERVAL * 10);
     let from = driver.journal.len();
@@ -306,7 +308,7 @@ fn with_the_last_stream_gone_commits_begin_at_once_again() {
     for number in 0..6 {
         driver.volume(&format!("v{number}"), Bytes::MIB);
     }
-    assert!(driver.now - from > INTERVAL * 2, "the credit is used up");
+    assert!(driver.now - from < INTERVAL, "those without credit are in the slack");
     assert_eq!(driver.close(stream), Ok(Reply::Done));
     let from = driver.now;
     driver.volume("last", Bytes::MIB);
@@ -314,14 +316,14 @@ fn with_the_last_stream_gone_commits_begin_at_once_again() {
 }
 
 /// The record is counted with what a writer moves while commits are as far apart as they can
-/// be: 1 MiB/s in 8 s, its window, and one extent more for where it begins.
+/// be: 1 MiB/s in 10 s, its window, and one extent more for where it begins.
 #[test]
 fn a_record_has_room_for_what_a_writer_moves_between_two_commits() {
     let mut driver = Setup::new(1).open();
     driver.volume("film", Bytes::mib(64));
     driver.writer("film", usual());
     // 3 blocks and 16 for a host that is a second late: 1.2 MiB.
-    assert_eq!(driver.node.log().extents, 11);
+    assert_eq!(driver.node.log().extents, 13);
 }
 
 /// What a writer of this contract may come to between two commits is long.

@@ -1,6 +1,5 @@
-//! What a writer fills beyond its contract's rate: it is taken while the disks keep up, has no
-//! turn that the contract needs for another block, and is written all the same in the time that
-//! the contract says.
+//! What a writer fills beyond its contract's rate: it is taken while its window has room for it,
+//! and is written all the same in the time that the contract says.
 
 use crate::driver::*;
 use node::{Mode, Op, Priority, Reply, StreamId};
@@ -69,7 +68,9 @@ fn excess_is_taken_only_while_what_was_filled_before_does_not_wait() {
 /// is written in the time that the contract says, whatever others want of the disks.
 #[test]
 fn excess_that_waits_has_the_turn_of_its_stream_on_each_disk() {
-    for (disks, block, rate) in [(1, BLOCK, RATE), (2, Bytes::MIB, RATE * 8)] {
+    // In halves of the time of a block; on two disks the window has no room before.
+    let waits = [(1, BLOCK, RATE, 1), (2, Bytes::MIB, RATE * 8, 4)];
+    for (disks, block, rate, halves) in waits {
         let mut driver = pool(disks as usize);
         let stream = driver.writer("film", contract(rate, block, Bytes::ZERO));
         driver.run(Duration::from_secs(1));
@@ -78,7 +79,7 @@ fn excess_that_waits_has_the_turn_of_its_stream_on_each_disk() {
             assert!(fill(&mut driver, stream, block, from), "paid for, or a disk's turn");
         }
         others_want_all(&mut driver);
-        driver.run(rate.time_for(block) / 2);
+        driver.run(rate.time_for(block) / 2 * halves);
         let now = driver.now;
         for _ in 0..disks {
             assert!(fill(&mut driver, stream, block, now), "the disks have what was filled before");
@@ -110,6 +111,40 @@ fn excess_takes_no_turn_that_the_contract_needs() {
         driver.run(PERIOD);
         assert_eq!(written(&driver, before).len(), 1);
     }
+}
+
+/// A block of excess that waits has the turn of the next block, which then waits: a writer that is
+/// within its rate again, and so has a block for each turn before that comes, never fills its
+/// window behind a block that has none.
+#[test]
+fn the_oldest_block_has_the_turn() {
+    let mut driver = pool(1);
+    let stream = driver.writer("film", contract(RATE, BLOCK, BLOCK * 2));
+    driver.run(Duration::from_secs(1));
+    let start = driver.now;
+    for _ in 0..2 {
+        assert!(fill(&mut driver, stream, BLOCK, start), "paid for");
+    }
+    driver.run(ms(40));
+    let from = driver.now;
+    // Others have the disk until the next block is there, which is before its turn.
+    driver.begin(read_as("other", Bytes::ZERO, Bytes::MIB, Priority::Interactive));
+    driver.disks[0].holds = true;
+    assert!(fill(&mut driver, stream, BLOCK, from), "the disk has had time");
+    assert!(driver.node.stream(stream).unwrap().account.excess > Bytes::ZERO);
+    driver.run_to(from + PERIOD);
+    let before = driver.journal.len();
+    assert!(fill(&mut driver, stream, BLOCK, from + PERIOD), "at its time");
+    driver.disks[0].holds = false;
+    driver.run(PERIOD);
+    let write = |done: &Done| match done.action {
+        node::DiskAction::Write { offset, .. } => Some((offset, done.report.is_some())),
+        _ => None,
+    };
+    let mut writes: Vec<(Bytes, bool)> = driver.since(before).iter().filter_map(write).collect();
+    writes.sort_unstable();
+    let had_turn: Vec<bool> = writes.into_iter().map(|(_, turn)| turn).collect();
+    assert_eq!(had_turn, [true, false], "excess has the turn, and the block behind it the slack");
 }
 
 /// A writer that goes elsewhere gains nothing by it: while it goes nothing more of what it has
