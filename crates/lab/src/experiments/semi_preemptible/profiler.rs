@@ -14,7 +14,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     claim: "A profiler finds by timing alone what the scheduler has to know: rotation, tracks of \
             the zones, seek curve, cache, and the sizes at which the drive streams.",
     setup: "Our profiler, which sees answers' times and nothing else, on the models of five drives. \
-            Single commands tell of what it does not look for: bus, writes, flush. \
+            Single commands tell of what it does not look for: bus, writes, flush; and a drive \
+            that is kept full, of its queue: by how long a command takes and how often one ends. \
             What is found is held against what the papers print of the drive, or, as a claim of \
             ours, against what was put into the model: published of it or of its class, fitted or \
             chosen, as the model's file says.",
@@ -71,6 +72,8 @@ struct Known {
     spread: (u64, Figure),
     /// Writes that it takes before one waits for the medium.
     buffered: Figure,
+    /// Commands that it holds, and serves in an order of its own, where the host has always more.
+    held: Figure,
 }
 
 #[rustfmt::skip]
@@ -90,6 +93,7 @@ const DRIVES: [Known; 5] = [
         write: published(0.84 + 1.1 / 2.0), settle: None, flush: published(1.9),
         // 1.8 ms of the seek are printed (section 4.3.2), 1.2 ms of the command fitted.
         spread: (1_000, published(1.8 + 1.2)), buffered: published(5.0),
+        held: published(64.0),
     },
     Known {
         name: "seagate-st318437lw",
@@ -105,6 +109,7 @@ const DRIVES: [Known; 5] = [
         bus: published(80.0), sector: [published(0.29), published(0.0)],
         write: published(0.29), settle: Some(published(1.0)), flush: published(0.29),
         spread: (2_000, published(0.52)), buffered: published(8.0),
+        held: published(64.0),
     },
     Known {
         name: "seagate-cheetah",
@@ -122,6 +127,7 @@ const DRIVES: [Known; 5] = [
         bus: published(40.0), sector: [published(0.253), published(0.0)],
         write: published(0.49 + 0.37), settle: None, flush: published(0.6),
         spread: (160, published(3.8)), buffered: published(1.0),
+        held: published(64.0),
     },
     Known {
         name: "wd400bb",
@@ -137,6 +143,7 @@ const DRIVES: [Known; 5] = [
         bus: published(100.0), sector: [published(0.3), published(0.0)],
         write: published(0.3), settle: Some(published(1.0)), flush: published(0.3),
         spread: (2_000, published(0.64)), buffered: published(8.0),
+        held: published(1.0),
     },
     Known {
         name: "hitachi-travelstar",
@@ -152,6 +159,7 @@ const DRIVES: [Known; 5] = [
         bus: published(100.0), sector: [published(0.3), published(0.0)],
         write: published(0.3), settle: Some(published(1.0)), flush: published(0.3),
         spread: (2_000, published(0.68)), buffered: published(8.0),
+        held: published(1.0),
     },
 ];
 
@@ -206,6 +214,7 @@ fn by_command(known: &Known, model: &Model) -> Vec<(String, Figure, f64, f64)> {
         ("a flush of nothing, ms", known.flush, single::flush(model)),
         ("writes taken before one waits", known.buffered, single::buffered(model)),
         ("a seek varies by, ms", spread, single::spread(model, far * cylinder)),
+        ("commands that it holds", known.held, single::held(model)),
     ];
     if let Some(settle) = known.settle {
         let found = single::settle(model, cylinder);

@@ -1,6 +1,6 @@
 //! What the profiler does not look for, by single commands: buses, writes, flushes.
 
-use disk::{Drive, Emulated, Model};
+use disk::{CommandQueue, Drive, Emulated, Model};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 
 /// Places are as far from each other, in sectors, so that no command finds another's cache.
@@ -144,4 +144,31 @@ pub(super) fn buffered(model: &Model) -> f64 {
         probe.wait(100.0 + first as f64 / TRIES as f64);
     }
     taken as f64 / TRIES as f64
+}
+
+/// Commands that a drive holds which orders them itself, of a host that always has one more: the
+/// mean time that one takes there over the mean time from one answer to the next.
+pub(super) fn held(model: &Model) -> f64 {
+    const ANSWERS: u32 = 4_000;
+    let sectors = model.capacity() / SECTOR;
+    /// How long a drive lets a command wait for nearer ones.
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let mut drive = CommandQueue::new(model, model.depth(), PATIENCE);
+    let (mut now, mut given, mut inside) = (Instant::EPOCH, Vec::new(), Duration::ZERO);
+    for _ in 0..ANSWERS {
+        loop {
+            // Far from each other, and never the same twice.
+            let lba = (given.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % sectors;
+            let read = Command::Forced(access(lba, 1, Direction::Read));
+            if drive.submit_forced(now, given.len() as u64, read).is_err() {
+                break;
+            }
+            given.push(now);
+        }
+        let Some((tag, end)) = drive.next() else { break };
+        drive.complete(end);
+        inside += end - given[tag as usize];
+        now = end;
+    }
+    inside.as_millis_f64() / (now - Instant::EPOCH).as_millis_f64()
 }
