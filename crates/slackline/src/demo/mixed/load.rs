@@ -113,13 +113,16 @@ impl Drop for Killed {
     }
 }
 
-/// Reads what tar makes of the directory, over and over, until the run ends; how many bytes.
+/// Reads what tar makes of the directory, over and over, until the run ends; how many bytes. It
+/// runs in the idle class, which the kernel's schedulers know; a pool is told by
+/// [`in_background`].
 fn back_up(home: &Path, span: Span) -> Result<u64, Failure> {
     std::thread::sleep(span.start.saturating_duration_since(Instant::now()));
     let (mut buffer, mut moved) = (vec![0; 1 << 18], 0);
     while Instant::now() < span.end {
-        let mut tar = Command::new("tar");
-        tar.arg("-C").arg(home).args(["-cf", "-", "."]).stdout(Stdio::piped());
+        let mut tar = Command::new("ionice");
+        tar.args(["-c", "3", "tar", "-C"]).arg(home).args(["-cf", "-", "."]);
+        tar.stdout(Stdio::piped());
         let child = tar.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut tar = Killed(child.map_err(|error| failed(format!("tar: {error}")))?);
         let mut output = tar.0.stdout.take().expect("it is piped");
@@ -188,4 +191,16 @@ impl<S: Source + ?Sized> Source for &mut S {
     fn next(&mut self, len: usize) -> Result<&[u8], Failure> {
         (**self).next(len)
     }
+}
+
+/// Says of the files that are backed up that nobody waits for them.
+pub fn in_background(home: &Path) -> Result<(), Failure> {
+    let failed_at = |error: std::io::Error| Failure::file(home, &error);
+    for entry in std::fs::read_dir(home).map_err(failed_at)? {
+        let path = entry.map_err(failed_at)?.path();
+        let (name, flags) = ("user.slackline.priority", rustix::fs::XattrFlags::empty());
+        rustix::fs::setxattr(&path, name, b"background", flags)
+            .map_err(|error| Failure::file(&path, &error.into()))?;
+    }
+    Ok(())
 }

@@ -17,8 +17,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use units::Bytes;
 
-/// What the database has at least, whatever others do: 8 operations a second.
-const DATABASE_RATE: &str = "512KiB/s";
+/// What the database has at least, whatever others do.
+const DATABASE_RATE: &str = "1MiB/s";
+/// Longer requests are cut to this, each with a turn of the disk: a database writes long ones, too.
+const DATABASE_BLOCK: &str = "256KiB";
 
 /// One run.
 pub fn run(
@@ -43,7 +45,15 @@ pub fn run(
     film.sync()?;
     let socket = folder.join("control.sock").display().to_string();
     let on = |arguments: &[&str]| slackline(&[&["--socket", socket.as_str()], arguments].concat());
-    on(&["volume", "set", "database", "--best-effort-rate", DATABASE_RATE])?;
+    on(&[
+        "volume",
+        "set",
+        "database",
+        "--best-effort-rate",
+        DATABASE_RATE,
+        "--block",
+        DATABASE_BLOCK,
+    ])?;
     let ext4 = tools::make_ext4(folder, &attach(folder)?, "over-nbd")?;
     let mounted = tools::directory(folder, "volumes")?;
     let at = mounted.display().to_string();
@@ -52,6 +62,7 @@ pub fn run(
     progress.step("files by the mount, and a database on ext4 over NBD");
     let home = mounted.join("home");
     load::make_home(&home, scene, progress)?;
+    load::in_background(&home)?;
     let database = Database::start(folder, "postgres-nbd", &ext4.join("database"), tools)?;
     database.fill()?;
     let run = play(client, &database, home, scene, progress)?;
