@@ -41,20 +41,19 @@ demo:
 	@mkdir -p out
 	$(SLACKLINE) demo $(DEMO_ARGS)
 
-# Tests wait for much of their time: lints and documents are made beside them, once all tests
-# are built.
-CHECKS := target/checks.log
+# Tests wait for much of their time: lints and documents are made and the short runs are run beside
+# them, once all tests are built.
+BESIDE := target/beside-tests.log
 test:
 	@scripts/setup test
 	cargo fmt --all --check
 	cargo test --workspace --no-run
 	cargo run -q -p xtask -- tidy
-	@echo "clippy and rustdoc run beside the tests; what they say is in $(CHECKS)"
-	@$(MAKE) --no-print-directory checks >$(CHECKS) 2>&1 & checks=$$!; \
+	@echo "lints, rustdoc and the short runs go beside the tests; what they say is in $(BESIDE)"
+	@{ $(MAKE) --no-print-directory checks && scripts/short-runs; } >$(BESIDE) 2>&1 & beside=$$!; \
 		cargo test --workspace && tests=0 || tests=$$?; \
-		wait $$checks || { cat $(CHECKS); echo "make checks: failed" >&2; exit 1; }; \
-		exit $$tests
-	scripts/short-runs
+		wait $$beside || { cat $(BESIDE); echo "beside the tests: failed" >&2; exit 1; }; \
+		grep '^short: ' $(BESIDE); exit $$tests
 	@echo "make test: formatting, lints, tests, tidy (arrows, circles, purity, licences, links), docs and" \
 		"short runs of every target: all passed"
 

@@ -73,7 +73,8 @@ impl Stream {
         let waiting = self.window.iter().take_while(|&(block, _)| block < current);
         for (block, slot) in waiting {
             if let Slot::Moving(id) = *slot {
-                let turn = turns.of(id.disk());
+                // Its extent has just moved from there.
+                let Some(turn) = turns.of(id.disk()) else { return false };
                 let written = match core.waits_as(id) {
                     // The host may be late when the turn comes.
                     Some(Class::BestEffort { .. }) => turn.take(1).saturating_add(core.late),
@@ -87,8 +88,8 @@ impl Stream {
         }
         // What follows comes to each disk as a run of blocks; the last of the first run is the one
         // that is written latest, held against when its place is needed: runs are further apart.
-        let extents = core.store.volume(self.volume).map_or(Bytes::ZERO, |volume| volume.limit());
-        let end = extents.div_ceil(block_len);
+        let limit = core.store.volume(self.volume).map_or(Bytes::ZERO, |volume| volume.limit());
+        let end = limit.div_ceil(block_len);
         let mut from = current;
         for _ in 0..turns.disks.len() * 2 {
             if from >= end || turns.disks.is_empty() {
@@ -205,7 +206,8 @@ impl Stream {
         }
         let mut oldest: Vec<CommandId> = Vec::new();
         for id in self.window.iter().filter_map(|(_, slot)| self.in_slack(core, slot)) {
-            if oldest.iter().all(|other| other.disk() != id.disk()) {
+            let has_task = self.tasks.iter().any(|joined| joined.disk == id.disk());
+            if has_task && oldest.iter().all(|other| other.disk() != id.disk()) {
                 oldest.push(id);
             }
         }
@@ -248,9 +250,8 @@ struct Turns {
 }
 
 impl Turns {
-    fn of(&mut self, disk: DiskIndex) -> &mut Turn {
-        let found = self.disks.iter_mut().find(|(of, _)| *of == disk);
-        &mut found.expect("a stream has a task on each of its disks").1
+    fn of(&mut self, disk: DiskIndex) -> Option<&mut Turn> {
+        self.disks.iter_mut().find(|(of, _)| *of == disk).map(|(_, turn)| turn)
     }
 
     fn remove(&mut self, disk: DiskIndex) -> Option<Turn> {
