@@ -10,8 +10,9 @@ use sched::{Class, Flow, TaskId};
 use store::{IoError, IoId, IoKind};
 use units::{Bytes, Instant};
 
-/// What best effort of the log is told by; volumes have smaller numbers.
-const OF_THE_LOG: Flow = Flow(u64::MAX);
+/// How a commit in the slack asks a disk; the flows of volumes have smaller numbers.
+const IN_SLACK: Class =
+    Class::BestEffort { synchronous: true, flow: Flow(u64::MAX), ordered: false };
 
 impl Core {
     /// Something has changed that shall be committed within the interval.
@@ -47,11 +48,7 @@ impl Core {
         self.count_commit(now);
         self.commits.in_slack = false;
         for (id, is_flush) in core::mem::take(&mut self.commits.asked_in_slack) {
-            let state = self.disk(id.disk());
-            let task = match is_flush {
-                true => state.log.flush,
-                false => state.log.next_write(state.queue.schedule()),
-            };
+            let task = self.log_task(id.disk(), is_flush);
             self.upgrade(now, id, Class::RealTime(task));
         }
     }
@@ -66,13 +63,14 @@ impl Core {
         self.commit_soon(now);
     }
 
-    /// Begins a commit if one is due, or wanted while no stream is open (`quiet`).
+    /// Begins a commit where one is due or somebody waits, unless one runs. One that runs in the
+    /// slack comes under the log's contracts when it is due. `quiet`: no stream is open.
     pub(crate) fn begin_commit(&mut self, now: Instant, quiet: bool) {
-        let is_due = self.commits.due.is_some_and(|due| due <= now);
-        let is_counted = is_due || (quiet && self.commits.urgent);
         if self.read_only().is_some() {
             return;
         }
+        let is_due = self.commits.due.is_some_and(|due| due <= now);
+        let is_counted = is_due || (quiet && self.commits.urgent);
         if self.commits.running.is_some() {
             if self.commits.in_slack && is_counted {
                 self.leave_slack(now);
@@ -111,8 +109,7 @@ impl Core {
         }
         if core::mem::take(&mut self.commits.in_slack) {
             self.commits.asked_in_slack.clear();
-            // It would have been due by then. Where nobody waits for the next one, what has changed
-            // since is due as after any.
+            // That was when this one would have come under the contracts.
             if !self.commits.urgent {
                 self.commits.due = None;
             }
@@ -147,32 +144,35 @@ impl Core {
         news
     }
 
-    /// How the running commit asks a disk.
-    fn log_class(&self, task: TaskId) -> Class {
-        match self.commits.in_slack {
-            true => Class::BestEffort { synchronous: true, flow: OF_THE_LOG, ordered: false },
-            false => Class::RealTime(task),
+    /// The contract that a disk's next flush, or its next write, of the log is under.
+    fn log_task(&mut self, disk: DiskIndex, is_flush: bool) -> TaskId {
+        let state = self.disk(disk);
+        match is_flush {
+            true => state.log.flush,
+            false => state.log.next_write(state.queue.schedule()),
         }
     }
 
-    fn note_in_slack(&mut self, id: CommandId, is_flush: bool) {
+    /// Asks a disk for a piece of the store's work: in the slack where the commit is there.
+    fn ask_for_log(&mut self, now: Instant, disk: DiskIndex, action: DiskAction, io: IoId) {
+        let (is_flush, owner) = (matches!(action, DiskAction::Flush), Owner::Store { io });
         if self.commits.in_slack {
+            let id = self.submit(now, disk, IN_SLACK, action, owner);
             self.commits.asked_in_slack.push((id, is_flush));
+        } else {
+            let task = self.log_task(disk, is_flush);
+            self.submit(now, disk, Class::RealTime(task), action, owner);
         }
     }
 
-    /// Schedules what the store wants done, under the log's own contracts.
+    /// Schedules what the store wants done.
     pub(crate) fn pump_store(&mut self, now: Instant) {
         while let Some(io) = self.store.poll() {
             let piece = self.commits.log.piece();
-            let flush = self.disk(io.disk).log.flush;
             match io.kind {
                 IoKind::Flush => {
                     self.commits.pieces.insert(io.id, (1, None));
-                    let owner = Owner::Store { io: io.id };
-                    let class = self.log_class(flush);
-                    let id = self.submit(now, io.disk, class, DiskAction::Flush, owner);
-                    self.note_in_slack(id, true);
+                    self.ask_for_log(now, io.disk, DiskAction::Flush, io.id);
                 }
                 IoKind::Write { offset, bytes } => {
                     let pieces = Bytes::new(bytes.len() as u64).div_ceil(piece);
@@ -182,12 +182,7 @@ impl Core {
                             offset: offset + piece * index,
                             bytes: part.to_vec(),
                         };
-                        let owner = Owner::Store { io: io.id };
-                        let state = self.disk(io.disk);
-                        let write = state.log.next_write(state.queue.schedule());
-                        let class = self.log_class(write);
-                        let id = self.submit(now, io.disk, class, action, owner);
-                        self.note_in_slack(id, false);
+                        self.ask_for_log(now, io.disk, action, io.id);
                     }
                 }
                 IoKind::Read { .. } => unreachable!("a running store only writes"),

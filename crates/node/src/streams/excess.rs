@@ -52,14 +52,14 @@ impl Stream {
             && core.commits.take_excess(len)
     }
 
-    /// Whether the window has room for all that the program writes within its rate once it has
-    /// used its credit up and has filled the window up to `upto`, though no disk has time for more
-    /// than the stream's turns.
+    /// Whether the program, once it has filled its window up to `upto` and used up its credit, finds
+    /// room at its rate from then on, where each disk serves the stream in its turns alone.
     ///
-    /// From then on the program fills at its rate at most, so that it needs the place of a block,
-    /// which is that of the block a window ahead, at a known time at the earliest. A block that
-    /// comes to its disk later than its turn is not looked at: a window has room for all those, as
-    /// `admission/contract.rs` has it.
+    /// It needs the place of a block when it has filled the window behind that block, which is at
+    /// its rate at the earliest. That is compared with when the block is written: those that wait,
+    /// by the turns that they have or will have; those that follow, by the turns after these.
+    /// Only the turns that are taken by now can make these too late: a disk whose next turn comes
+    /// before the next block does keeps up (`admission/contract.rs`).
     fn has_room_beyond(&self, core: &Core, now: Instant, upto: Bytes) -> bool {
         let (block_len, rate) = (self.contract.block, self.contract.rate);
         let late = rate.bytes_in(core.late).div_ceil(block_len);
@@ -76,9 +76,9 @@ impl Stream {
                 // Its extent has just moved from there.
                 let Some(turn) = turns.of(id.disk()) else { return false };
                 let written = match core.waits_as(id) {
-                    // The host may be late when the turn comes.
+                    // It is given its turn by a timer, for which the host may be late.
                     Some(Class::BestEffort { .. }) => turn.take(1).saturating_add(core.late),
-                    // The last of those that have their turn is released a period before the next.
+                    // It has a turn before the next one, or is with the disk.
                     _ => turn.next.saturating_add(turn.over),
                 };
                 if written > needed(block) {
@@ -86,8 +86,9 @@ impl Stream {
                 }
             }
         }
-        // What follows comes to each disk as a run of blocks; the last of the first run is the one
-        // that is written latest, held against when its place is needed: runs are further apart.
+        // What follows comes to each disk in runs of blocks. The last block of its first run is the
+        // critical one: within a run turns take longer than the program does, and between two
+        // runs the disk has its time for that.
         let limit = core.store.volume(self.volume).map_or(Bytes::ZERO, |volume| volume.limit());
         let end = limit.div_ceil(block_len);
         let mut from = current;
@@ -109,18 +110,18 @@ impl Stream {
             }
             from = upto;
         }
-        // Of the others it is not known when they are next: at once, at the worst.
+        // On the other disks a run may begin at once.
         let run = self.in_a_row;
         turns.disks.iter_mut().all(|(_, turn)| turn.take(run) <= needed(from + run - 1))
     }
 
-    /// When the stream's next turn is on each of its disks.
+    /// The stream's turns on each of its disks.
     fn turns(&self, core: &Core, now: Instant) -> Turns {
         let of = |joined: &Joined| {
             let task = &joined.task;
             let next = core.next_release(joined).max(now);
             let over = task.deadline.saturating_add(core.advance(joined.disk)).max(task.period);
-            (joined.disk, Turn { next, period: task.period, over: over - task.period })
+            (joined.disk, NextTurns { next, period: task.period, over: over - task.period })
         };
         Turns { disks: self.tasks.iter().map(of).collect() }
     }
@@ -228,16 +229,16 @@ impl Stream {
     }
 }
 
-/// A stream's turns on a disk.
+/// A stream's turns on a disk, from the next one on.
 #[derive(Clone, Copy)]
-struct Turn {
+struct NextTurns {
     next: Instant,
     period: Duration,
     /// How long after a period a request may be done at the latest.
     over: Duration,
 }
 
-impl Turn {
+impl NextTurns {
     /// So many turns are taken; when the last of them is done.
     fn take(&mut self, turns: u64) -> Instant {
         self.next = self.next.saturating_add(self.period.saturating_mul(turns));
@@ -246,15 +247,15 @@ impl Turn {
 }
 
 struct Turns {
-    disks: Vec<(DiskIndex, Turn)>,
+    disks: Vec<(DiskIndex, NextTurns)>,
 }
 
 impl Turns {
-    fn of(&mut self, disk: DiskIndex) -> Option<&mut Turn> {
+    fn of(&mut self, disk: DiskIndex) -> Option<&mut NextTurns> {
         self.disks.iter_mut().find(|(of, _)| *of == disk).map(|(_, turn)| turn)
     }
 
-    fn remove(&mut self, disk: DiskIndex) -> Option<Turn> {
+    fn remove(&mut self, disk: DiskIndex) -> Option<NextTurns> {
         let at = self.disks.iter().position(|(of, _)| *of == disk)?;
         Some(self.disks.swap_remove(at).1)
     }

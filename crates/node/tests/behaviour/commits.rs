@@ -1,16 +1,22 @@
 //! When the metadata is committed, who waits for it, and what the log is promised.
 
 use crate::driver::*;
-use node::{Contract, DiskAction, Error, Mode, Op, Placement, Policy, Reply, StreamId, limits};
+use node::{
+    Contract, DeviceError, DiskAction, Error, Mode, Op, Placement, Policy, Priority, Reply,
+    StreamId, Ticket, limits,
+};
 use units::{Bytes, Direction, Duration, Instant, Rate};
 
 const INTERVAL: Duration = Duration::from_secs(2);
 
+fn log_writes(driver: &Driver, from: usize) -> impl Iterator<Item = &Done> {
+    let all = driver.since(from).iter();
+    all.filter(|done| matches!(done.action, DiskAction::WriteBytes { .. }))
+}
+
 /// When each record of the log began to be written.
 fn records(driver: &Driver, from: usize) -> Vec<Instant> {
-    let all = driver.since(from).iter();
-    let log = all.filter(|done| matches!(done.action, DiskAction::WriteBytes { .. }));
-    log.map(|done| done.started).collect()
+    log_writes(driver, from).map(|done| done.started).collect()
 }
 
 /// With no stream open a commit begins at once, as often as somebody asks; it is a
@@ -30,12 +36,10 @@ fn while_no_stream_is_open_commits_begin_at_once() {
     assert!(records(&driver, before).is_empty(), "there is nothing to record");
 }
 
-/// Those of the commits since then that began under the log's contracts, and those in the slack.
+/// How many records since then were written under the log's contracts, and how many in the slack.
 fn classes(driver: &Driver, from: usize) -> [usize; 2] {
-    let all = driver.since(from).iter();
-    let log = all.filter(|done| matches!(done.action, DiskAction::WriteBytes { .. }));
-    let in_slack = log.clone().filter(|done| done.report.is_none()).count();
-    [log.count() - in_slack, in_slack]
+    let in_slack = log_writes(driver, from).filter(|done| done.report.is_none()).count();
+    [log_writes(driver, from).count() - in_slack, in_slack]
 }
 
 /// With a stream open, those who sync all the time have two commits on credit under the log's
@@ -66,6 +70,71 @@ fn with_streams_open_commits_that_have_no_credit_are_in_the_slack() {
         assert_eq!(driver.wait(ticket), Ok(Reply::Done));
     }
     assert!(records(&driver, from).len() <= 2, "the first, and those who came meanwhile");
+}
+
+/// Whoever syncs all the time has one commit an interval under the log's contracts, and the credit;
+/// those in the slack take none of it.
+#[test]
+fn commits_in_the_slack_leave_the_others_one_an_interval() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(8), Bytes::mib(1), 1);
+    driver.reader("film", contract(RATE / 8, BLOCK, Bytes::ZERO));
+    driver.run(INTERVAL * 10);
+    let (start, from, intervals) = (driver.now, driver.journal.len(), 6);
+    let mut number = 0;
+    while driver.now - start < INTERVAL * intervals {
+        driver.volume(&format!("v{number}"), Bytes::ZERO);
+        number += 1;
+    }
+    let [counted, in_slack] = classes(&driver, from);
+    assert!(counted <= 2 + 1 + intervals as usize, "{counted} in {intervals} intervals");
+    assert!(in_slack > 100, "{in_slack} in the slack");
+}
+
+/// Uses the credit up, and begins a change whose commit waits for the disk.
+fn waits_in_the_slack(driver: &mut Driver) -> Ticket {
+    driver.recorded("film", Bytes::mib(8), Bytes::mib(1), 1);
+    driver.reader("film", contract(RATE / 8, BLOCK, Bytes::ZERO));
+    driver.run(INTERVAL * 10);
+    for number in 0..4 {
+        driver.volume(&format!("v{number}"), Bytes::ZERO);
+    }
+    // The disk has another's request, and does not end it.
+    driver.begin(read_as("film", Bytes::ZERO, BLOCK, Priority::Normal));
+    driver.disks[0].holds = true;
+    driver.begin(create("last", Bytes::ZERO, Placement::default()))
+}
+
+/// A commit that waits in the slack comes under the log's contracts when it would have begun without
+/// slack: an interval later at the most.
+#[test]
+fn a_commit_in_the_slack_comes_under_the_contracts_when_it_is_due() {
+    for waits in [false, true] {
+        let mut driver = Setup::new(1).open();
+        let ticket = waits_in_the_slack(&mut driver);
+        let from = driver.journal.len();
+        if waits {
+            driver.run(INTERVAL);
+        }
+        driver.disks[0].holds = false;
+        assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+        assert_eq!(classes(&driver, from), if waits { [1, 0] } else { [0, 1] });
+    }
+}
+
+/// The disk fails on a commit in the slack: whoever waits hears it, and nothing is due any more.
+#[test]
+fn a_commit_that_fails_in_the_slack_is_told_and_not_begun_again() {
+    let mut driver = Setup::new(1).open();
+    let ticket = waits_in_the_slack(&mut driver);
+    driver.break_at(DISK, Bytes::ZERO..Bytes::mib(256), Some(Direction::Write));
+    driver.disks[0].holds = false;
+    let error = || Err(Error::ReadOnly { disk: DISK, error: DeviceError(5) });
+    assert_eq!(driver.wait(ticket), error());
+    assert_eq!(driver.ask(create("later", Bytes::ZERO, Placement::default())), error());
+    driver.run(ms(1));
+    let next = driver.node.next_timer();
+    assert!(next.is_none_or(|next| next > driver.now), "{next:?} at {:?}", driver.now);
 }
 
 /// One who comes while a commit runs waits for the next one, and nobody is told that something

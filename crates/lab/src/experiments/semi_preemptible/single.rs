@@ -1,4 +1,5 @@
-//! What the profiler does not look for, by single commands: buses, writes, flushes.
+//! What the profiler does not look for, by single commands: buses, writes, flushes, and
+//! by many at once: how many a drive holds.
 
 use disk::{CommandQueue, Drive, Emulated, Model};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
@@ -150,9 +151,9 @@ pub(super) fn buffered(model: &Model) -> f64 {
 /// mean time that one takes there over the mean time from one answer to the next.
 pub(super) fn held(model: &Model) -> f64 {
     const ANSWERS: u32 = 4_000;
-    let sectors = model.capacity() / SECTOR;
     /// How long a drive lets a command wait for nearer ones.
     const PATIENCE: Duration = Duration::from_secs(1);
+    let sectors = model.capacity() / SECTOR;
     let mut drive = CommandQueue::new(model, model.depth(), PATIENCE);
     let (mut now, mut given, mut inside) = (Instant::EPOCH, Vec::new(), Duration::ZERO);
     for _ in 0..ANSWERS {

@@ -114,8 +114,7 @@ impl Drop for Killed {
 }
 
 /// Reads what tar makes of the directory, over and over, until the run ends; how many bytes. It
-/// runs in the idle class, which the kernel's schedulers know; a pool is told by
-/// [`in_background`].
+/// runs in the idle class, for the kernel's schedulers; a pool goes by the priority of its files.
 fn back_up(home: &Path, span: Span) -> Result<u64, Failure> {
     std::thread::sleep(span.start.saturating_duration_since(Instant::now()));
     let (mut buffer, mut moved) = (vec![0; 1 << 18], 0);
@@ -191,16 +190,4 @@ impl<S: Source + ?Sized> Source for &mut S {
     fn next(&mut self, len: usize) -> Result<&[u8], Failure> {
         (**self).next(len)
     }
-}
-
-/// Says of the files that are backed up that nobody waits for them.
-pub fn in_background(home: &Path) -> Result<(), Failure> {
-    let failed_at = |error: std::io::Error| Failure::file(home, &error);
-    for entry in std::fs::read_dir(home).map_err(failed_at)? {
-        let path = entry.map_err(failed_at)?.path();
-        let (name, flags) = ("user.slackline.priority", rustix::fs::XattrFlags::empty());
-        rustix::fs::setxattr(&path, name, b"background", flags)
-            .map_err(|error| Failure::file(&path, &error.into()))?;
-    }
-    Ok(())
 }

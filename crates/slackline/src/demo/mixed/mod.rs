@@ -22,7 +22,7 @@ use units::Bytes;
 /// A film, a recording, a database and a backup on one disk, beside the kernel's schedulers
 ///
 /// Runs them on an emulated laptop disk: with Slackline (the database on ext4 over NBD, the backup
-/// from the mount), then all on ext4 under mq-deadline and bfq. Ends with 1 where anything under
+/// from the mount, in the background), then all on ext4 under mq-deadline and bfq. Ends with 1 where anything under
 /// contract was late. Needs root, FUSE, loop devices, nbdfuse and PostgreSQL.
 #[derive(clap::Args)]
 pub struct Args {

@@ -62,7 +62,7 @@ pub fn run(
     progress.step("files by the mount, and a database on ext4 over NBD");
     let home = mounted.join("home");
     load::make_home(&home, scene, progress)?;
-    load::in_background(&home)?;
+    in_background(&home)?;
     let database = Database::start(folder, "postgres-nbd", &ext4.join("database"), tools)?;
     database.fill()?;
     let run = play(client, &database, home, scene, progress)?;
@@ -105,4 +105,16 @@ fn play(
     film.close()?;
     writer.close()?;
     Ok(run)
+}
+
+/// Says of the files that are backed up that nobody waits for them: they have priority `background`.
+fn in_background(home: &Path) -> Result<(), Failure> {
+    let failed_at = |error: std::io::Error| Failure::file(home, &error);
+    for entry in std::fs::read_dir(home).map_err(failed_at)? {
+        let path = entry.map_err(failed_at)?.path();
+        let (name, flags) = ("user.slackline.priority", rustix::fs::XattrFlags::empty());
+        rustix::fs::setxattr(&path, name, b"background", flags)
+            .map_err(|error| Failure::file(&path, &error.into()))?;
+    }
+    Ok(())
 }
