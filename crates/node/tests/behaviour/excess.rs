@@ -146,6 +146,36 @@ fn the_oldest_block_has_the_turn() {
     assert_eq!(had_turn, [true, false], "excess has the turn, and the block behind it the slack");
 }
 
+/// What a program has filled ahead of its playout point comes under contract when the playout point
+/// has come past it, also where its turn is later: it goes before best effort then.
+#[test]
+fn a_block_is_under_contract_once_the_playout_point_is_past_it() {
+    let mut driver = pool(1);
+    let burst = contract(RATE, BLOCK, BLOCK * 2);
+    let stream = driver.stream(open_window("film", Mode::Write, burst, 3)).0;
+    driver.run(Duration::from_secs(1));
+    let (from, before) = (driver.now, driver.journal.len());
+    for at in 0..4 {
+        driver.begin(read_as("other", Bytes::mib(at), Bytes::MIB, Priority::Interactive));
+    }
+    driver.disks[0].holds = true;
+    for block in 0..3 {
+        let Ok(Reply::Room { span }) = driver.at_once(Op::WindowNext { stream }) else {
+            panic!("no room for block {block}")
+        };
+        driver.memory.put(span.offset, &pattern(2, BLOCK * block, span.len));
+        driver.done(Op::WindowMoved { stream, len: span.len });
+    }
+    // Two blocks are paid for, with turns at once and in a period; the third comes to be then.
+    assert_eq!(driver.node.stream(stream).unwrap().account.excess, Bytes::ZERO);
+    driver.run_to(from + PERIOD * 3 / 2);
+    driver.disks[0].holds = false;
+    driver.run(PERIOD * 4);
+    let is_write = |done: &Done| matches!(done.action, node::DiskAction::Write { .. });
+    let kinds: Vec<bool> = driver.since(before).iter().take(4).map(is_write).collect();
+    assert_eq!(kinds, [false, true, true, true], "behind the read that the disk had");
+}
+
 /// A writer that goes elsewhere gains nothing by it: while it goes nothing more of what it has
 /// filled counts as excess, so that it is there when its contract has come up with it.
 #[test]
