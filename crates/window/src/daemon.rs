@@ -84,6 +84,20 @@ impl Daemon {
         let len = page::len_for(capacity);
         let control = Control::create("slackline-control", len, Rights::Write)?;
         control.populate(0, len, Rights::Write);
+        Ok(Self::begin(control, mode, capacity))
+    }
+
+    /// A new window in the memory of this one, for a test that makes millions. No program may
+    /// have the old one.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn again(self, mode: Mode) -> Self {
+        (0..page::len_for(self.capacity)).step_by(8).for_each(|at| self.write(at, 0));
+        Self::begin(self.control, mode, self.capacity)
+    }
+
+    /// The beginning of a window in a page of zeros.
+    fn begin(control: Control, mode: Mode, capacity: u64) -> Self {
         let this = Self {
             control,
             capacity,
@@ -100,7 +114,7 @@ impl Daemon {
         this.write(page::AT_MODE, mode as u64);
         this.write(page::AT_CAPACITY, capacity);
         this.write(page::AT_MAGIC, page::MAGIC);
-        Ok(this)
+        this
     }
 
     /// The memory of the control page, for the program.

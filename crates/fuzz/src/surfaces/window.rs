@@ -4,6 +4,7 @@
 //! An input is a list of steps. A step is an opcode and, for those that need one, a number
 //! of eight bytes.
 
+use std::cell::Cell;
 use units::Bytes;
 use window::{Client, Daemon, Kind, Memory, Mode, Piece, Rights};
 
@@ -38,17 +39,45 @@ fn scribble(page: &Memory, steps: &mut Steps<'_>) -> bool {
     true
 }
 
-fn same(page: &Daemon) -> Memory {
-    let fd = page.fd().try_clone_to_owned().expect("a descriptor");
-    Memory::adopt(fd, Rights::Write).expect("it can be mapped")
+/// A new window, the other end's view of its page, and memory for data. To make memory takes longer
+/// than all that is done with it: a thread has it once, and no input finds what one before it left.
+struct Ends {
+    daemon: Daemon,
+    page: Memory,
+    data: Memory,
+}
+
+thread_local! {
+    static ENDS: Cell<Option<Ends>> = const { Cell::new(None) };
+}
+
+impl Ends {
+    fn made() -> Self {
+        let daemon = Daemon::create(Mode::Read, RING).expect("memory");
+        let fd = daemon.fd().try_clone_to_owned().expect("a descriptor");
+        let page = Memory::adopt(fd, Rights::Write).expect("it can be mapped");
+        let data = Memory::create("data", DATA as usize, Rights::Write).expect("memory");
+        Self { daemon, page, data }
+    }
+
+    /// Asks with them, as if they were new.
+    fn with(mode: Mode, ask: impl FnOnce(&mut Self) -> bool) -> bool {
+        let Self { daemon, page, data } = ENDS.take().unwrap_or_else(Self::made);
+        let mut ends = Self { daemon: daemon.again(mode), page, data };
+        let taken = ask(&mut ends);
+        ENDS.set(Some(ends));
+        taken
+    }
 }
 
 /// What is known of the daemon's end never contradicts what it has told.
 pub fn daemon(input: &[u8]) -> bool {
     let mut steps = Steps(input);
     let mode = if steps.byte().unwrap_or(0) % 2 == 0 { Mode::Read } else { Mode::Write };
-    let mut daemon = Daemon::create(mode, RING).expect("memory");
-    let page = same(&daemon);
+    Ends::with(mode, |Ends { daemon, page, .. }| misled_daemon(daemon, page, mode, &mut steps))
+}
+
+fn misled_daemon(daemon: &mut Daemon, page: &Memory, mode: Mode, steps: &mut Steps<'_>) -> bool {
     let (mut told, mut moved, mut gaps) = (0u64, 0u64, 0u64);
     while let Some(step) = steps.byte() {
         match step % 9 {
@@ -79,7 +108,7 @@ pub fn daemon(input: &[u8]) -> bool {
                 daemon.void();
                 told = moved;
             }
-            _ if !scribble(&page, &mut steps) => break,
+            _ if !scribble(page, steps) => break,
             _ => {}
         }
         assert_eq!((daemon.moved().get(), daemon.left().get()), (moved, told - moved));
@@ -92,11 +121,13 @@ pub fn program(input: &[u8]) -> bool {
     let mut steps = Steps(input);
     let mode = if steps.byte().unwrap_or(0) % 2 == 0 { Mode::Read } else { Mode::Write };
     let offset = Bytes::new(u64::from(steps.byte().unwrap_or(0)) << 12);
-    let mut daemon = Daemon::create(mode, RING).expect("memory");
-    let page = same(&daemon);
-    let data = Memory::create("data", DATA as usize, Rights::Write).expect("memory");
+    Ends::with(mode, |ends| misled_program(ends, mode, offset, &mut steps))
+}
+
+fn misled_program(ends: &mut Ends, mode: Mode, offset: Bytes, steps: &mut Steps<'_>) -> bool {
+    let Ends { daemon, page, data } = ends;
     for _ in 0..steps.byte().unwrap_or(0) % 4 {
-        scribble(&page, &mut steps);
+        scribble(page, steps);
     }
     let control = page.fd().try_clone_to_owned().expect("a descriptor");
     let bytes = data.fd().try_clone_to_owned().expect("a descriptor");
@@ -139,7 +170,7 @@ pub fn program(input: &[u8]) -> bool {
                 let (Some(first), Some(to)) = (steps.byte(), steps.number()) else { break };
                 client.sought(first.into(), Bytes::new(to));
             }
-            7 if !scribble(&page, &mut steps) => break,
+            7 if !scribble(page, steps) => break,
             _ => {}
         }
     }
