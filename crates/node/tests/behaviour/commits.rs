@@ -119,6 +119,10 @@ fn a_commit_in_the_slack_comes_under_the_contracts_when_it_is_due() {
         driver.disks[0].holds = false;
         assert_eq!(driver.wait(ticket), Ok(Reply::Done));
         assert_eq!(classes(&driver, from), if waits { [1, 0] } else { [0, 1] });
+        // It took the credit that there was then.
+        let from = driver.journal.len();
+        driver.volume("next", Bytes::ZERO);
+        assert_eq!(classes(&driver, from), [0, 1]);
     }
 }
 

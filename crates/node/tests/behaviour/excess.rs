@@ -89,6 +89,24 @@ fn excess_that_waits_has_the_turn_of_its_stream() {
     }
 }
 
+/// Also where nothing waits, excess is not taken while its turn on its disk is so far that the window
+/// would be full before: on two disks a block that was paid for has a turn of two blocks' time.
+#[test]
+fn excess_is_not_taken_while_its_turn_is_too_far() {
+    let (block, rate) = (Bytes::MIB, RATE * 8);
+    let mut driver = pool(2);
+    let stream = driver.writer("film", contract(rate, block, Bytes::ZERO));
+    driver.run(Duration::from_secs(1));
+    let (from, before) = (driver.now, driver.journal.len());
+    for _ in 0..2 {
+        assert!(fill(&mut driver, stream, block, from), "paid for, or with a turn at once");
+    }
+    let half = from + rate.time_for(block) / 2;
+    driver.run_to(half);
+    assert_eq!(written(&driver, before).len(), 2, "nothing waits");
+    assert!(!fill(&mut driver, stream, block, half), "the next turn of the first disk is far");
+}
+
 /// What an idle disk wrote of excess took no turn of the contract: what is filled after it at the
 /// contract's rate is written at once, also where others want all of the disk by then.
 #[test]
