@@ -20,7 +20,7 @@ use crate::memory::reserve::Reserves;
 use crate::volumes::handles::Handles;
 use crate::volumes::services::{Piece, Services, Turn};
 use crate::volumes::writes::Writes;
-use crate::work::{CommandEnded, Owner, Part, Work, as_command};
+use crate::work::{self, CommandEnded, Owner, Part, Work, as_command};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -191,7 +191,8 @@ impl Core {
                 let disk = self.disk(disk);
                 disk.queue.restore(schedule);
                 disk.queue.set_chunks(chunks);
-                (disk.piece, disk.chunking) = (piece, chunking);
+                disk.set_piece(piece);
+                disk.chunking = chunking;
             }
         }
         result
@@ -559,8 +560,8 @@ impl Core {
     /// A command has ended in the queue of its disk: whom it concerns.
     pub(crate) fn command_ended(&mut self, ended: CommandEnded) -> Ended {
         let CommandEnded { disk, finished, result, of_queue } = ended;
-        let queue::Ended { work, late_by, latency, due, promised, took, suspects_changed, is_last } =
-            of_queue;
+        let queue::Ended { work, late_by, latency, due, promised, took, .. } = of_queue;
+        let queue::Ended { suspects_changed, is_last, .. } = of_queue;
         if suspects_changed {
             let seen = self.disks[disk.as_usize()].queue.seen();
             let suspects = seen.suspects().filter_map(|suspect| recorded(&suspect)).collect();
@@ -660,7 +661,8 @@ impl Disk {
         let log = LogTasks::new(join(flush)?, join(write)?);
         let patience = reserve;
         let device = Device { profile, capacity, advance, patience, usage: queue::Use::Alone };
-        let queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
+        let mut queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
+        queue.set_merging(Some(work::merging(piece)));
         let queue = Handle::new(queue);
         let chunking = Chunking::default();
         Ok(Self {
@@ -673,6 +675,12 @@ impl Disk {
             gap_refused: None,
             gaps_due: None,
         })
+    }
+
+    /// Best effort is cut into such pieces from now on.
+    pub(crate) fn set_piece(&mut self, piece: Bytes) {
+        self.piece = piece;
+        self.queue.set_merging(Some(work::merging(piece)));
     }
 
     /// It has work that it may not know of.

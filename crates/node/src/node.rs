@@ -107,8 +107,14 @@ impl Node {
         self.core.search = None;
         self.tell_time(now);
         let disk = ended.disk;
-        let ended = self.core.command_ended(ended);
-        self.ended(now, ended);
+        let mut latest = None;
+        for ended in ended.each() {
+            let ended = self.core.command_ended(ended);
+            self.ended(now, ended);
+            let order = |finished: &Finished| (finished.late_by, finished.latency);
+            latest = latest.into_iter().chain(self.finished).max_by_key(order);
+        }
+        self.finished = latest;
         self.measure_if_stale(now, disk);
         self.widen_flush(now, disk);
         self.follow_gap(now, disk);
@@ -141,8 +147,8 @@ impl Node {
         self.core.poll_freed()
     }
 
-    /// How the request ended whose command this node was last told of; none where that
-    /// was under no contract.
+    /// How the request ended whose command this node was last told of, the latest one where it
+    /// served several; none where that was under no contract.
     pub fn finished(&self) -> Option<Finished> {
         self.finished
     }

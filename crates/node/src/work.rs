@@ -5,8 +5,8 @@ use crate::limits;
 use crate::volumes::writes::Claim;
 use alloc::vec::Vec;
 use core::ops::Range;
-use queue::{Chunks, DeviceTime, Next, Queue};
-use store::IoId;
+use queue::{Chunks, DeviceTime, Merging, Next, Queue, Side};
+use store::{Blocks, EXTENT, IoId};
 use units::{Access, Bytes, Command, Instant, Lba};
 
 /// Whom the end of a command concerns.
@@ -141,6 +141,64 @@ impl Work {
         (commands.0, (commands.1, left))
     }
 
+    /// Whether `next` goes on where this ends in memory: both are plain pieces of one operation,
+    /// of which all is transferred. (Of others one would fail with another's piece.)
+    fn may_merge(&self, next: &Self) -> bool {
+        let (Owner::Piece { operation, part }, Owner::Piece { operation: other, part: its }) =
+            (&self.owner, &next.owner)
+        else {
+            return false;
+        };
+        let is_plain = |part: &Part| !matches!(part, Part::Before(_));
+        let goes_on = |span: &Span, next: &Span| span.offset + span.len == next.offset;
+        let all = |written: &Written, span: &Span| written.span() == (Bytes::ZERO..span.len);
+        let is_same = operation == other && is_plain(part) && is_plain(its);
+        let is_whole = self.chunk.is_none() && next.chunk.is_none();
+        is_same
+            && is_whole
+            && match (&self.action, &next.action) {
+                (
+                    DiskAction::Read { span, written, .. },
+                    DiskAction::Read { span: next, written: its, .. },
+                ) => {
+                    let whole = |written: &Written, span| {
+                        all(written, span) && written.holes(span.len).next().is_none()
+                    };
+                    let len = span.len + next.len;
+                    goes_on(span, next) && len <= EXTENT && whole(written, span) && whole(its, next)
+                }
+                (
+                    DiskAction::Write { span, valid, .. },
+                    DiskAction::Write { span: next, valid: its, .. },
+                ) => goes_on(span, next) && *valid == span.len && *its == next.len,
+                _ => false,
+            }
+    }
+
+    /// It does also what `other` is for, which lies next to it ([`Work::may_merge`]).
+    fn merge(&mut self, other: &Self, side: Side) {
+        let (DiskAction::Read { offset, span, .. } | DiskAction::Write { offset, span, .. }) =
+            &mut self.action
+        else {
+            unreachable!("only plain reads and writes are merged")
+        };
+        let (DiskAction::Read { offset: from, span: added, .. }
+        | DiskAction::Write { offset: from, span: added, .. }) = &other.action
+        else {
+            unreachable!("a read or a write is merged with its like")
+        };
+        if side == Side::Before {
+            (*offset, span.offset) = (*from, added.offset);
+        }
+        span.len += added.len;
+        let len = span.len;
+        match &mut self.action {
+            DiskAction::Read { written, .. } => *written = Blocks::first(len).into(),
+            DiskAction::Write { valid, .. } => *valid = len,
+            _ => unreachable!("just seen"),
+        }
+    }
+
     /// What becomes of it at its end, with what became of the chunks before it; none where
     /// that is said at the end of the chunks that follow.
     fn result(&self, result: Result<(), DeviceError>) -> Option<Result<(), DeviceError>> {
@@ -162,6 +220,11 @@ pub(crate) fn chunks(len: Bytes) -> Chunks<Work> {
     Chunks { len, may_cut: Work::may_cut, stays_whole: Work::stays_whole, cut: Work::cut }
 }
 
+/// How a disk's requests are merged, of which best effort is cut into such pieces.
+pub(crate) fn merging(piece: Bytes) -> Merging<Work> {
+    Merging { piece, may_merge: Work::may_merge, merge: Work::merge }
+}
+
 pub(crate) fn as_command(action: &DiskAction) -> Command {
     let Some((range, direction)) = action.transfer() else { return Command::Flush };
     let len = (range.end - range.start).round_up(limits::BLOCK_MIN);
@@ -179,6 +242,17 @@ pub struct CommandEnded {
     /// None where the command was a chunk whose owner hears at the end of the last one.
     pub(crate) result: Option<Result<(), DeviceError>>,
     pub(crate) of_queue: queue::Ended<Work>,
+}
+
+impl CommandEnded {
+    /// One for each request that the command served.
+    pub(crate) fn each(mut self) -> impl Iterator<Item = Self> {
+        let Self { disk, finished, result, .. } = self;
+        let with = core::mem::take(&mut self.of_queue.with);
+        let others = with.into_iter();
+        let others = others.map(move |of_queue| Self { disk, finished, result, of_queue });
+        core::iter::once(self).chain(others)
+    }
 }
 
 /// What the device of this queue shall do now.

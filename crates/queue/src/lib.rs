@@ -17,6 +17,7 @@ mod gaps;
 mod handle;
 pub mod limits;
 mod measured;
+mod merging;
 mod predictions;
 mod queue;
 
@@ -24,4 +25,5 @@ pub use account::{Account, Traffic};
 pub use chunks::{Chunks, Cut};
 pub use handle::{Handle, Shared};
 pub use measured::{HostTime, Measuring};
+pub use merging::{Merging, Side};
 pub use queue::{Device, DeviceTime, Ended, Next, Queue, Rest, Use, between_parts};

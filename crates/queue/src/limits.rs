@@ -1,4 +1,5 @@
-//! How the gaps between commands are measured; how much is looked at when commands are given up.
+//! How the gaps between commands are measured; how much is looked at when commands are given up;
+//! when commands do not grow.
 
 use units::Duration;
 
@@ -28,6 +29,9 @@ pub const GAP_MAX: Duration = Duration::from_millis(10);
 /// Best-effort commands that others have passed, of which one look asks whether there will ever
 /// be slack for them: a computation each, over all contracts.
 pub const GIVEN_UP_LOOKS: usize = 16;
+
+/// While best effort that somebody waits for has come within so long, more of it is counted with.
+pub const SOMEBODY_WAITS: Duration = Duration::from_secs(1);
 
 const _: () = {
     assert!(GAPS_LEAST * disk::online::STATED_PPM >= 1_000_000);

@@ -13,12 +13,17 @@
 //! longer than a chunk, and a request of which more is left waits in the schedule again after
 //! each; from outside it looks as if the device had it all the time. Each part ends in a call of [`Queue::ended`] of its own, with
 //! the same key.
+//!
+//! The other way round, requests that wait and go on where one ends that is started may be served
+//! by the same command ([`Queue::set_merging`]), where the slack covers that: they end with it
+//! ([`Ended::with`]).
 
 use crate::account::{Account, Counted};
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
 use crate::gaps::Gaps;
 use crate::limits::{GAP_MAX, GIVEN_UP_LOOKS};
 use crate::measured::HostTime;
+use crate::merging::Merging;
 use crate::predictions::{Heads, Predictions, worst};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -72,18 +77,18 @@ pub type Rest<W> = VecDeque<(Option<Command>, W)>;
 
 /// A command that is known.
 #[derive(Clone, Debug)]
-struct Entry<W> {
-    work: W,
+pub(crate) struct Entry<W> {
+    pub work: W,
     /// None where nothing is asked of the device.
-    command: Option<Command>,
+    pub command: Option<Command>,
     class: Class,
     predicted: Duration,
     /// It is, or was, served in several commands.
-    in_parts: bool,
+    pub in_parts: bool,
     /// The device had some of it, and may not have the rest yet.
     begun: bool,
     /// What follows under the same request: commands, and what they are for.
-    rest: Rest<W>,
+    pub rest: Rest<W>,
     /// Where the whole request needs no device and counts for its contract: when it was asked for.
     asked: Option<Instant>,
 }
@@ -147,25 +152,32 @@ pub struct Ended<W> {
     pub suspects_changed: bool,
     /// The request has ended with it: false where another part follows.
     pub is_last: bool,
+    /// Other requests that the same command served.
+    pub with: Vec<Ended<W>>,
 }
 
 /// One disk at work; `W` is what its owner wants to know of each command.
 #[derive(Clone, Debug)]
 pub struct Queue<W> {
-    device: Device,
+    pub(crate) device: Device,
     head: Head,
     seen: Observations,
-    schedule: Schedule,
+    pub(crate) schedule: Schedule,
     /// Contracts of its owner's own.
     own: usize,
-    commands: BTreeMap<u64, Entry<W>>,
+    pub(crate) commands: BTreeMap<u64, Entry<W>>,
     /// Commands that need no device.
     instant: VecDeque<u64>,
     /// Of commands that are scattered over several places, what their other places cost; of
     /// requests in several parts nothing, since that is asked for when it is wanted to know.
-    further: BTreeMap<u64, Duration>,
+    pub(crate) further: BTreeMap<u64, Duration>,
     parted: Option<Parted>,
     chunks: Option<Chunks<W>>,
+    pub(crate) merging: Option<Merging<W>>,
+    /// Until then best effort is counted with that somebody waits for.
+    pub(crate) somebody_waits: Instant,
+    /// Of commands that serve several requests the keys of the others.
+    pub(crate) merged: BTreeMap<u64, Vec<u64>>,
     /// When the device had ended the last command.
     last_end: Instant,
     account: Account,
@@ -209,6 +221,9 @@ impl<W> Queue<W> {
             further: BTreeMap::new(),
             parted: None,
             chunks: None,
+            merging: None,
+            somebody_waits: Instant::EPOCH,
+            merged: BTreeMap::new(),
             last_end: Instant::EPOCH,
             account: Account::default(),
             flushes: [Duration::ZERO; 2],
@@ -475,6 +490,7 @@ impl<W> Queue<W> {
             self.further.insert(key, further);
         }
         let now = self.time(now);
+        self.note_class(now, class);
         self.schedule.submit(now, key, request);
         self.insert(key, Entry::new(work, Some(command), class));
     }
@@ -685,7 +701,10 @@ impl<W> Queue<W> {
                 self.gaps.nothing_given();
                 Next::Wait { until }
             }
-            sched::Next::Start { key, .. } => self.start(key, at),
+            sched::Next::Start { key, .. } => {
+                self.merge(now, key, at);
+                self.start(key, at)
+            }
         }
     }
 
@@ -765,6 +784,7 @@ impl<W> Queue<W> {
             took: None,
             suspects_changed: false,
             is_last: false,
+            with: Vec::new(),
         };
         let parts = core::iter::once(work).chain(rest.into_iter().map(|(_, work)| work));
         let mut ended: Vec<Ended<W>> = parts.map(of_part).collect();
@@ -773,25 +793,32 @@ impl<W> Queue<W> {
         ended
     }
 
-    /// Gives the device a command, or the next part of one.
-    fn start(&mut self, key: u64, at: Lba) -> Next<'_, W> {
-        let predictions = Predictions {
+    /// What commands take from here, whatever request they are of.
+    pub(crate) fn plain(&self, at: Lba) -> Predictions<'_> {
+        Predictions {
             profile: &self.device.profile,
             heads: heads(self.device.usage, &self.head, at),
             seen: &self.seen,
             patience: Duration::MAX,
             further: &|_| Duration::ZERO,
             first: &|_| None,
-        };
+        }
+    }
+
+    /// Gives the device a command, or the next part of one.
+    fn start(&mut self, key: u64, at: Lba) -> Next<'_, W> {
         // Other places are moved to by the same command; each part counts for itself.
         let places = self.further.get(&key).copied().unwrap_or_default();
-        let entry = self.commands.get_mut(&key).expect("a scheduled command is known");
         let has_more = self.schedule.has_more(key);
+        let entry = self.commands.get_mut(&key).expect("a scheduled command is known");
         if let Some(chunks) = self.chunks.filter(|_| has_more) {
             entry.cut(&chunks);
         }
-        let bound = |command: &Command| predictions.plain(at, command) + places;
-        entry.predicted = entry.command.as_ref().map_or(Duration::ZERO, bound);
+        let command = entry.command;
+        let bound = |command: &Command| self.plain(at).plain(at, command) + places;
+        let predicted = command.as_ref().map_or(Duration::ZERO, bound);
+        let entry = self.commands.get_mut(&key).expect("just seen");
+        entry.predicted = predicted;
         if entry.command.is_some() {
             self.gaps.given(key);
         }
@@ -813,6 +840,12 @@ impl<W> Queue<W> {
     /// # Panics
     /// As [`Queue::ended`].
     pub fn ended_within(&mut self, key: u64, times: DeviceTime, good: bool) -> Ended<W> {
+        let ended = self.ended_alone(key, times, good);
+        Ended { with: self.end_merged(key, times, good), ..ended }
+    }
+
+    /// The same, but for what was merged with it.
+    pub(crate) fn ended_alone(&mut self, key: u64, times: DeviceTime, good: bool) -> Ended<W> {
         let DeviceTime { started, finished, noticed } = times;
         let noticed = noticed.max(finished);
         let entry = self.commands.get_mut(&key).expect("a command ends once");
@@ -859,6 +892,7 @@ impl<W> Queue<W> {
                 took,
                 suspects_changed,
                 is_last,
+                with: Vec::new(),
             };
         };
         let time = finished.saturating_since(started);
@@ -909,24 +943,17 @@ impl<W> Queue<W> {
             good,
         });
         let promised = class.task().is_some();
-        Ended { work, late_by, latency, due, promised, took, suspects_changed, is_last }
+        let with = Vec::new();
+        Ended { work, late_by, latency, due, promised, took, suspects_changed, is_last, with }
     }
 
     /// A command of a request has ended of which more is left, and others may go first.
     fn wait_again(&mut self, now: Instant, key: u64) {
         let at = self.schedule.head();
-        let Self { device, seen, head, chunks, commands, .. } = &*self;
-        let entry = &commands[&key];
+        let (device, entry) = (&self.device, &self.commands[&key]);
         let command = entry.command.expect("what needs no device comes last");
-        let len = chunks.map(|chunks| chunks.len);
-        let predictions = Predictions {
-            profile: &device.profile,
-            heads: heads(device.usage, head, at),
-            seen,
-            patience: Duration::MAX,
-            further: &|_| Duration::ZERO,
-            first: &|_| None,
-        };
+        let len = self.chunks.map(|chunks| chunks.len);
+        let predictions = self.plain(at);
         let own = in_pieces(&device.profile, &command, len, |piece| predictions.plain(at, piece));
         let rest = entry.rest.iter().filter_map(|(command, _)| command.as_ref());
         let rest = rest.fold(own, |all, part| both(all, from_anywhere(&device.profile, part, len)));

@@ -19,6 +19,7 @@ mod deep;
 mod extremes;
 mod gaps;
 mod incremental;
+mod merging;
 mod odds;
 mod over_cost;
 mod overtaking;

@@ -134,7 +134,7 @@ impl Core {
         let set = state.queue.set_commands(now, &tasks, reserve);
         set.map_err(|refusal| crate::admission::contract::refused(disk, &refusal))?;
         state.queue.set_chunks(chunk.map(work::chunks));
-        state.piece = piece;
+        state.set_piece(piece);
         state.chunking.reserve_whole = chunk.map(|_| whole);
         Ok(())
     }

@@ -153,7 +153,7 @@ impl Node {
         // The slack that admission leaves is fixed while the pool is served: pieces of best
         // effort that cost more now are cut smaller.
         let most = state.queue.chunks().map_or(costs.piece, |chunks| chunks.len.min(costs.piece));
-        (state.piece, _) = piece_within(profile, capacity, most, reserve);
+        state.set_piece(piece_within(profile, capacity, most, reserve).0);
         state.queue.use_profile(profile.clone(), costs.advance, costs.best_effort);
         self.recharging(|node| {
             node.admit_all(now, disk)?;

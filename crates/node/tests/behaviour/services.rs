@@ -3,10 +3,10 @@
 
 use crate::driver::*;
 use node::{
-    Access, Carrier, DeviceError, Error, Op, Placement, Policy, Priority, Reply, Service,
-    ServiceAccount, Ticket, WriteRange,
+    Access, Carrier, DeviceError, DiskAction, Error, Op, Placement, Policy, Priority, Reply,
+    Service, ServiceAccount, Ticket, WriteRange,
 };
-use units::{Bytes, Duration, Instant, Rate};
+use units::{Bytes, Direction, Duration, Instant, Rate};
 
 const LEN: Bytes = Bytes::kib(64);
 
@@ -109,7 +109,8 @@ fn answers_in_time_are_in_time_beside_greedy_programs() {
         driver.done(Op::Release { span });
     }
     assert_eq!(account(&driver).late_requests, 0, "nobody promised it sooner");
-    // A longer one is several: in pieces of the promised length.
+    // A longer one has a turn for each piece of the promised length, which a disk that has the time
+    // does in one command.
     let before = driver.journal.len();
     let ticket = driver.begin(read("film", Bytes::ZERO, LEN * 2));
     let Ok(Reply::Data { span, .. }) = greedy.wait(&mut driver, ticket) else { panic!() };
@@ -117,7 +118,9 @@ fn answers_in_time_are_in_time_beside_greedy_programs() {
     let own = driver.since(before).iter().filter(|done| {
         done.report.is_some_and(|report| report.whose == Carrier::Operation(Some(ticket)))
     });
-    assert_eq!(own.count(), 2);
+    let lengths: Vec<_> = own.map(|done| done.action.transfer().unwrap().0).collect();
+    assert_eq!(lengths.iter().map(|range| range.end - range.start).collect::<Vec<_>>(), [LEN * 2]);
+    assert_eq!((account(&driver).requests, account(&driver).late_requests), (23, 0));
 }
 
 /// What a slow place takes never fits between the answers of a contract: who reads it hears that
@@ -254,6 +257,84 @@ fn a_rate_is_had_beside_greedy_programs_and_more_in_an_idle_pool() {
     let (before, until) = (own.done, driver.now + Duration::from_secs(2));
     own.run_to(&mut driver, until);
     assert!(own.done - before > 100, "{}", own.done - before);
+}
+
+/// An operation that is longer than those of the contract has a turn for each of its pieces. A disk
+/// that has the time does them in one command; where others are promised more, in as many as the
+/// slack wants.
+#[test]
+fn a_long_operation_under_a_rate_is_one_command_where_there_is_time() {
+    let mut driver = two();
+    driver.done(service("film", at_rate(Rate::per_second(512 << 10), LEN, ms(500))));
+    let lengths = |driver: &Driver, from: usize| -> Vec<u64> {
+        let is_data = |done: &&Done| !matches!(done.action, DiskAction::WriteBytes { .. });
+        let all = driver.since(from).iter().filter(is_data);
+        let all = all.filter_map(|done| done.action.transfer());
+        all.map(|(range, _)| (range.end - range.start) / Bytes::kib(1)).collect()
+    };
+    let from = driver.journal.len();
+    driver.write("film", 7, Bytes::MIB, Bytes::MIB);
+    assert_eq!(lengths(&driver, from), [1024]);
+    let from = driver.journal.len();
+    assert!(
+        driver.read("film", Bytes::MIB, Bytes::MIB).unwrap() == pattern(7, Bytes::MIB, Bytes::MIB)
+    );
+    assert_eq!(lengths(&driver, from), [1024]);
+    let told = account(&driver);
+    assert_eq!((told.requests, told.late_requests), (2, 0));
+    // What was never written is not read.
+    driver.volume("holes", Bytes::MIB);
+    driver.done(service("holes", at_rate(Rate::per_second(128 << 10), LEN, ms(1_000))));
+    driver.write("holes", 8, LEN * 2, LEN * 3);
+    driver.write("holes", 8, LEN * 9, LEN);
+    // Of a piece all but 4 KiB, of one only the middle, and of the next all but the last 4 KiB.
+    let kib = Bytes::kib(4);
+    driver.write("holes", 8, LEN * 5, kib * 7);
+    driver.write("holes", 8, LEN * 5 + kib * 8, kib * 8);
+    driver.write("holes", 8, LEN * 11 + kib * 3, kib);
+    driver.write("holes", 8, LEN * 12, LEN - kib);
+    let from = driver.journal.len();
+    let bytes = driver.read("holes", Bytes::ZERO, Bytes::MIB).unwrap();
+    let mut told = lengths(&driver, from);
+    told.sort();
+    assert_eq!(told, [4, 60, 64, 64, 192]);
+    let all = pattern(8, Bytes::ZERO, Bytes::MIB);
+    for (place, (&byte, &was)) in bytes.iter().zip(&all).enumerate() {
+        let (piece, block) = (place as u64 / LEN.get(), place as u64 % LEN.get() / kib.get());
+        let is_written = match piece {
+            2 | 3 | 4 | 9 => true,
+            5 => block != 7,
+            11 => block == 3,
+            12 => block < 15,
+            _ => false,
+        };
+        assert_eq!(byte, if is_written { was } else { 0 }, "{place}");
+    }
+    // Of two operations each is a command, and fails by itself.
+    driver.disks[0].holds = true;
+    let first = driver.begin(read("film", Bytes::ZERO, LEN));
+    let two = [0, 1].map(|at| driver.begin(read("other", LEN * at, LEN)));
+    let from = driver.journal.len();
+    driver.disks[0].holds = false;
+    for ticket in [first].into_iter().chain(two) {
+        let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!() };
+        driver.done(Op::Release { span });
+    }
+    assert_eq!(lengths(&driver, from), [64, 64, 64]);
+    // With an answer promised within 30 ms, of which 11 are its own, a MiB of 25 ms is too long.
+    driver.done(service("other", in_time(LEN, ms(30), ms(60))));
+    let from = driver.journal.len();
+    driver.write("film", 10, Bytes::MIB, Bytes::MIB);
+    let told = lengths(&driver, from);
+    assert!(told.len() > 1 && told.iter().sum::<u64>() == 1024, "{told:?}");
+    assert_eq!(account(&driver).late_requests, 0);
+    // It fails as a whole.
+    driver.break_at(DISK, Bytes::ZERO..Bytes::mib(256), Some(Direction::Write));
+    let from = driver.journal.len();
+    let ticket = driver.begin_write("film", 9, Bytes::MIB, Bytes::MIB);
+    let told = driver.wait(ticket);
+    assert!(matches!(told, Err(Error::Device { .. })), "{told:?}");
+    assert!(lengths(&driver, from)[0] > 64);
 }
 
 /// The disk turns out slower while operations of a rate wait that have their budget: they are

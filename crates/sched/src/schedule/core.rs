@@ -641,8 +641,7 @@ impl Core {
         assert!(self.queues.may_run(key), "the policy chose a request that may not run: {key}");
         let ready_first = self.queues.ready_first().map(|first| first.key);
         let in_slack = ready_first.is_some();
-        let request = self.queues.take(key).expect("a request that may run waits");
-        self.carry_over.retain(|&other| other != key);
+        let request = self.take_to_start(key);
         self.interrupt(key);
         // What goes out of turn was given the time for all of it, and is not interrupted.
         let makes_way =
@@ -651,9 +650,6 @@ impl Core {
         let whole = || predict.bound_of(self.head, request.key, &request.command);
         let predicted = first.map_or_else(whole, |first| first.bound);
         let rest = first.map_or(DONE, |first| first.rest);
-        if request.is_covered() {
-            self.meter.served(request.times.deadline.as_nanos(), request.cost.as_nanos());
-        }
         if request.is_real_time() {
             let is_kept = !self.is_swept(&request) && !self.is_at_odds(&request);
             let over_cost = self.with_gap(predicted) > request.cost && is_kept;
@@ -664,10 +660,58 @@ impl Core {
         if let Some(end) = first.map_or(request.command, |first| first.command).end() {
             self.head = end;
         }
-        self.took(&request);
         self.busy_until = self.free_at(now).saturating_add(self.with_gap(predicted));
         self.in_flight.push(Flight { request, started: now, predicted, rest });
         predicted
+    }
+
+    /// As [`Schedule::start_with`](crate::Schedule::start_with). The command that the disk has may
+    /// become longer as long as it ends by the deadlines of those that it serves, and as the slack
+    /// covers what it takes longer: to all that wait, also to what is added, that is time given
+    /// away.
+    pub(super) fn start_with(
+        &mut self,
+        now: Instant,
+        key: u64,
+        first: u64,
+        more: Duration,
+    ) -> bool {
+        let flight = |core: &Self| core.in_flight.iter().position(|it| it.request.key == first);
+        let at = flight(self).expect("the disk was given this request");
+        let Flight { request, rest, predicted, .. } = self.in_flight[at];
+        let is_one = |core: &Self, it: &Waiting| !it.begun && !core.is_at_odds(it);
+        let may = rest.commands == 0
+            && is_one(self, &request)
+            && self.queues.may_run(key)
+            && self.queues.get(key).is_some_and(|waiting| is_one(self, waiting));
+        let whole = self.with_gap(predicted.saturating_add(more)).as_nanos();
+        let ends = self.busy_until.saturating_add(more);
+        let is_late = |it: &Flight| ends > it.request.promised.min(it.request.times.deadline);
+        let may = may && !self.in_flight.iter().any(is_late);
+        if !may || self.is_beyond_odds(whole) || !self.slack_covers(now, more.as_nanos()) {
+            return false;
+        }
+        let added = self.take_to_start(key);
+        self.in_flight[at].predicted = predicted.saturating_add(more);
+        self.busy_until = self.busy_until.saturating_add(more);
+        // What goes before the first leaves the heads where that does.
+        if let Some(access) = added.command.access().filter(|access| access.lba == self.head) {
+            self.head = access.end();
+        }
+        let (started, predicted) = (now, Duration::ZERO);
+        self.in_flight.push(Flight { request: added, started, predicted, rest: DONE });
+        true
+    }
+
+    /// A request waits no more: the disk is given it.
+    fn take_to_start(&mut self, key: u64) -> Waiting {
+        let request = self.queues.take(key).expect("a request that may run waits");
+        self.carry_over.retain(|&other| other != key);
+        if request.is_covered() {
+            self.meter.served(request.times.deadline.as_nanos(), request.cost.as_nanos());
+        }
+        self.took(&request);
+        request
     }
 
     pub(super) fn finish(&mut self, now: Instant, key: u64) -> (Waiting, Outcome) {

@@ -196,6 +196,22 @@ impl Schedule {
         }
     }
 
+    /// Lets the disk serve a request that waits in one command with `first`, which
+    /// [`Schedule::next`] has just started and which alone the disk has, but for others that
+    /// were added so: the command takes `more` than it was to take. False, and nothing has
+    /// changed, where the slack does not cover that, where the policy does not look at the exact
+    /// slack, or where either request has odds or is served in several commands. Each of them ends
+    /// in a call of [`Schedule::finished`] of its own.
+    ///
+    /// # Panics
+    /// Where the disk was not given `first`.
+    pub fn start_with(&mut self, now: Instant, key: u64, first: u64, more: Duration) -> bool {
+        let is_exact = self.policy.has_online_slack();
+        let is_started = is_exact && self.core.start_with(now, key, first, more);
+        self.tell_entered();
+        is_started
+    }
+
     /// The disk is done with a command; `now` is when it was, which may be before
     /// the time of other calls.
     ///
@@ -348,6 +364,11 @@ impl Schedule {
     /// Where the last command ends.
     pub fn head(&self) -> Lba {
         self.core.head
+    }
+
+    /// How many commands the disk takes at a time.
+    pub fn depth(&self) -> u32 {
+        self.core.options.depth
     }
 
     /// How many commands the disk has.
