@@ -95,7 +95,7 @@ pub const SURFACES: &[Surface] = &[
         ask: mount::tree,
         seeds: mount::trees,
         memory_max: SMALL,
-        len_max: 512,
+        len_max: 192,
         one_in: 1,
     },
     Surface {

@@ -45,7 +45,7 @@ pub fn attributes() -> Vec<Vec<u8>> {
 /// Names that directories of a tree have: few, so that they meet.
 const NAMES: [&str; 5] = ["a", "b", "ab", "a.b", "ä"];
 
-/// Two bytes for each step: what is done, and to which directory or to which path.
+/// Three bytes for each step: what is done, and to which directory or to which path.
 pub fn tree(input: &[u8]) -> bool {
     let (tree, mut known) = (Tree::default(), BTreeMap::<u64, Vec<usize>>::new());
     let mut renamed = 0;
@@ -56,6 +56,7 @@ pub fn tree(input: &[u8]) -> bool {
                 let inode = tree::implicit(&text(&from));
                 assert!(tree::is_implicit(inode) && inode != ROOT);
                 tree.know(inode, &text(&from));
+                assert_eq!(tree.path(inode), Some(text(&from)));
                 known.insert(inode, from);
             }
             // The daemon takes nothing below itself, and the mounted directory has no other name.
@@ -65,16 +66,20 @@ pub fn tree(input: &[u8]) -> bool {
                     *path = [&to[..], &path[from.len()..]].concat();
                     renamed += 1;
                 }
+                for (inode, path) in &known {
+                    assert_eq!(tree.path(*inode), Some(text(path)));
+                }
             }
             _ => {
                 let inode = tree::implicit(&text(&from));
                 tree.forget(inode);
+                assert_eq!(tree.path(inode), None);
                 known.remove(&inode);
             }
         }
-        for (inode, path) in &known {
-            assert_eq!(tree.path(*inode), Some(text(path)));
-        }
+    }
+    for (inode, path) in &known {
+        assert_eq!(tree.path(*inode), Some(text(path)));
     }
     assert_eq!(tree.path(ROOT).as_deref(), Some(""));
     renamed > 0
