@@ -287,7 +287,8 @@ impl Recorded {
         if self.points.len() > POINTS_MAX || more.doublings > DOUBLINGS_MAX {
             return Err("a recording has more corners, or less exact ones, than one can have");
         }
-        self.doublings = more.doublings;
+        // Of nothing there is nothing to be inexact about, and a checkpoint says nothing of it.
+        self.doublings = if self.points.is_empty() { 0 } else { more.doublings };
         Ok(())
     }
     /// What a record says that makes this from nothing.
@@ -492,5 +493,8 @@ mod tests {
         assert!(of(More { doublings: DOUBLINGS_MAX + 1, ..more.clone() }).is_err());
         let many = vec![Point { block: 3, at: 1 }; POINTS_MAX];
         assert!(of(More { points: many, ..more }).is_err());
+        let mut none = recorded(&[(0, 5), (9, 6)]);
+        let nothing = More { doublings: DOUBLINGS_MAX, dropped: vec![3], ..More::default() };
+        assert_eq!((none.apply(&nothing), none), (Ok(()), Recorded::default()));
     }
 }
