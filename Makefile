@@ -152,6 +152,7 @@ lab:
 # ones a hundredth of that.
 # BUSES: random machines of disks that share buses. CHUNKS: random pools whose requests
 # are served in chunks. GAPS: random schedules of which the host delays every command.
+# CUTS: of the power, under each filesystem on a volume.
 # CAMERA_SECONDS: ten cameras whose daemon and supervisor are killed in turn.
 # Any of them can be given: make soak SETS=100000. SOAK_TESTS: which of the tests at last.
 SETS ?= 50000
@@ -173,6 +174,7 @@ BUSES ?= 10000
 CYCLES ?= 1000000
 INPUTS ?= 100000000
 CAMERA_SECONDS ?= 600
+CUTS ?= 50
 SOAK_TESTS ?=
 SOAK := cargo test $(if $(filter dev,$(PROFILE)),,--profile $(PROFILE)) --workspace
 soak:
@@ -189,7 +191,7 @@ soak:
 		SLACKLINE_CHUNKS=$(CHUNKS) SLACKLINE_GAPS=$(GAPS) \
 		SLACKLINE_BUSES=$(BUSES) SLACKLINE_CYCLES=$(CYCLES) \
 		SLACKLINE_DAEMON_HISTORIES=$(DAEMON_HISTORIES) \
-		SLACKLINE_CAMERA_SECONDS=$(CAMERA_SECONDS) \
+		SLACKLINE_CAMERA_SECONDS=$(CAMERA_SECONDS) SLACKLINE_CUTS=$(CUTS) \
 		$(SOAK) $(SOAK_TESTS)
 	$(if $(filter 0,$(INPUTS)),,scripts/fuzz build all && scripts/fuzz run all $(INPUTS))
 

@@ -386,9 +386,9 @@ fn the_command_says_how_to_attach_and_names_what_is_not_there() {
     dir.run(&["nbd", "w"]).failed(1, &["there is no volume \"w\""]);
 }
 
-/// A volume as a disk for ext4, whose daemon is killed again and again.
+/// A volume as a disk for ext4 and for xfs, under which the power fails again and again.
 #[test]
-fn what_a_filesystem_has_synced_outlives_kills_of_the_daemon() {
+fn what_a_filesystem_has_synced_outlives_power_cuts() {
     let opens = |path: &str| std::fs::File::options().read(true).write(true).open(path).is_ok();
     let has_loops =
         || Command::new("losetup").arg("--find").output().is_ok_and(|ran| ran.status.success());
@@ -397,7 +397,11 @@ fn what_a_filesystem_has_synced_outlives_kills_of_the_daemon() {
         println!("NOT RUN: needs root, FUSE and loop devices");
         return;
     }
-    power::fsynced_files_outlive_cuts("mkfs.ext4", &["fsck.ext4", "-f", "-n"]);
+    let ext4 = power::Filesystem { make: "mkfs.ext4", check: &["fsck.ext4", "-f", "-n"] };
+    let xfs = power::Filesystem { make: "mkfs.xfs", check: &["xfs_repair", "-n"] };
+    for filesystem in [ext4, xfs] {
+        power::fsynced_files_outlive_cuts(&filesystem, 5);
+    }
 }
 
 /// A user who may have one request under way writes zeros over data, on two connections at

@@ -1,13 +1,17 @@
-//! A filesystem on a volume whose daemon is killed at random moments: what its fsync answered
-//! is there, and its own check finds no fault. By nbdfuse and a loop device; needs root.
+//! A filesystem on a volume whose daemon is killed at random moments, while the disk below loses
+//! what was not flushed: what an fsync answered is there, and the filesystem's own check finds no
+//! fault. By an emulated disk, nbdfuse and a loop device; needs root.
 
-use super::support::{Scratch, noise};
+use super::support::{Daemon, Scratch, noise};
 use super::{Random, make, socket};
+use disk::Model;
+use emulator::{Emulator, Options};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use units::Bytes;
 
 /// Runs a program that has to succeed; gives what it said.
 fn run(program: &str, args: &[&str]) -> String {
@@ -72,8 +76,8 @@ impl Drop for Mounted<'_> {
 fn write_until_gone(folder: &Path, first: u64) -> u64 {
     for number in first.. {
         let written = (|| {
-            let mut file = File::create(folder.join(format!("{number}")))?;
-            file.write_all(&noise(number, 3000 + number % 7 * 9000).bytes())?;
+            let mut file = File::create(folder.join(name(number)))?;
+            file.write_all(&content(number))?;
             file.sync_all()?;
             File::open(folder)?.sync_all()
         })();
@@ -84,47 +88,137 @@ fn write_until_gone(folder: &Path, first: u64) -> u64 {
     unreachable!("the disk goes away")
 }
 
-/// Cuts from `SLACKLINE_CUTS` (3): soak gives more.
-pub fn fsynced_files_outlive_cuts(filesystem: &str, check: &[&str]) {
-    let cuts = std::env::var("SLACKLINE_CUTS").ok().and_then(|text| text.parse().ok());
+/// A filesystem of Linux, made and checked by its own programs.
+pub struct Filesystem {
+    pub make: &'static str,
+    /// Succeeds where there is no fault; the device comes last.
+    pub check: &'static [&'static str],
+}
+
+/// How many bytes the disk has.
+const DISK: Bytes = Bytes::mib(640);
+
+/// Quick enough for many cuts; the device is held to nothing.
+const PROFILE: &str = "\
+kind = 'linear'
+source = 'stated by the tests'
+confidence = 'none: a loaded machine may be slower'
+capacity = '640MiB'
+flush = '1ms'
+[linear]
+depth = 4
+latency = '0.5ms'
+read = { fixed = '0.2ms', rate = '400MB/s' }
+write = { fixed = '0.2ms', rate = '400MB/s' }
+";
+
+/// A drive whose writes end before they are on the medium.
+fn emulate(dir: &Scratch) -> Emulator {
+    let model = Model::named("ssd-nvme").unwrap().scaled(DISK).unwrap();
+    Emulator::start(&Options {
+        model,
+        directory: dir.path("disk"),
+        backing: None,
+        write_back: true,
+        short_transfers: false,
+        depth: None,
+        orders: Vec::new(),
+        on_thread: || (),
+    })
+    .unwrap()
+}
+
+/// The power goes: sometimes the daemon ends first, sometimes it sees the disk fail, and what was
+/// not flushed is lost, all of it or some.
+fn cut(disk: &Emulator, daemon: Daemon, random: &mut Random) {
+    let order = match random.below(4) {
+        0 => "power-cut".into(),
+        _ => format!("power-cut seed {}", random.below(1 << 30)),
+    };
+    if random.below(2) == 0 {
+        daemon.kill();
+        disk.order(&order).unwrap();
+    } else {
+        disk.order(&order).unwrap();
+        std::thread::sleep(Duration::from_millis(random.below(20)));
+        daemon.kill();
+    }
+    disk.order("heal").unwrap();
+    disk.order("power-on").unwrap();
+}
+
+/// Unpacks a source tree again and again, and removes it, until that fails.
+fn unpack_until_gone(folder: &Path) {
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let quiet = |program: &str, args: &[&Path]| {
+        let mut command = Command::new(program);
+        let ran = command.args(["-r", "-f"]).args(args).stderr(Stdio::null()).status();
+        ran.is_ok_and(|status| status.success())
+    };
+    let copies = [folder.join("tree-a"), folder.join("tree-b")];
+    while copies.iter().all(|copy| quiet("rm", &[copy]) && quiet("cp", &[&tree, copy])) {}
+}
+
+fn name(number: u64) -> String {
+    number.to_string()
+}
+
+fn content(number: u64) -> Vec<u8> {
+    noise(number, 3000 + number % 7 * 9000).bytes()
+}
+
+/// So many cuts, or `SLACKLINE_CUTS`.
+pub fn fsynced_files_outlive_cuts(filesystem: &Filesystem, cuts: u64) {
+    let set = std::env::var("SLACKLINE_CUTS").ok().and_then(|text| text.parse().ok());
     let dir = Scratch::new();
-    let disks = dir.make_pool_of(&["a"], "1GiB");
-    let mut daemon = Some(dir.serve(&disks));
+    std::fs::write(dir.path("profile.toml"), PROFILE).unwrap();
+    let disk = emulate(&dir);
+    let disks = [disk.file().display().to_string()];
+    dir.run(&["pool", "create", "test", "--profile", &dir.text("profile.toml"), &disks[0]])
+        .succeeded();
+    let serve =
+        || dir.try_serve(&disks, &["--no-realtime"]).unwrap_or_else(|ran| panic!("{}", ran.err));
+    let mut daemon = Some(serve());
     make(&dir, "v", "512MiB");
     let folder = dir.path("mounted");
     std::fs::create_dir_all(&folder).unwrap();
-    let (mut synced, mut random) = (0, Random(7));
-    for cut in 0..cuts.unwrap_or(3u64) {
-        let attached = Attached::new(&dir, &format!("fuse-{cut}"));
-        if cut == 0 {
-            run(filesystem, &["-q", &attached.device]);
+    let (mut kept, mut synced, mut random) = (0, 0, Random(7));
+    for number in 0..set.unwrap_or(cuts) {
+        let attached = Attached::new(&dir, &format!("fuse-{number}"));
+        if number == 0 {
+            run(filesystem.make, &["-q", &attached.device]);
         }
         let mounted = Mounted::new(&attached.device, &folder);
-        for number in 0..synced {
-            let read = std::fs::read(folder.join(format!("{number}"))).unwrap();
-            let wanted = noise(number, 3000 + number % 7 * 9000).bytes();
-            assert!(read == wanted, "cut {cut}: file {number} of {synced} that were synced");
+        for file in kept..synced {
+            let read = std::fs::read(folder.join(name(file)));
+            let is_there = read.is_ok_and(|read| read == content(file));
+            assert!(is_there, "cut {number}: file {file} of {synced} that were synced");
+        }
+        if synced - kept > 1_000 {
+            (kept..synced).for_each(|file| std::fs::remove_file(folder.join(name(file))).unwrap());
+            kept = synced;
         }
         let wait = Duration::from_millis(300 + random.below(700));
         let before = synced;
         synced = std::thread::scope(|scope| {
             let writer = scope.spawn(|| write_until_gone(&folder, before));
+            scope.spawn(|| unpack_until_gone(&folder));
             // Until it has written something, however slow the machine is.
-            super::support::wait_until(|| folder.join(format!("{}", before + 1)).exists());
+            super::support::wait_until(|| folder.join(name(before + 1)).exists());
             let until = Instant::now() + wait;
             std::thread::sleep(until.saturating_duration_since(Instant::now()));
-            daemon.take().expect("it serves").kill();
-            daemon = Some(dir.serve(&disks));
+            cut(&disk, daemon.take().expect("it serves"), &mut random);
+            daemon = Some(serve());
             writer.join().unwrap()
         });
-        assert!(synced > before, "cut {cut}: something was synced");
+        assert!(synced > before, "cut {number}: something was synced");
         drop((mounted, attached));
-        let again = Attached::new(&dir, &format!("checked-{cut}"));
+        let again = Attached::new(&dir, &format!("checked-{number}"));
         // The journal first, as a mount does.
         drop(Mounted::new(&again.device, &folder));
-        let mut args = check[1..].to_vec();
+        let mut args = filesystem.check[1..].to_vec();
         args.push(&again.device);
-        run(check[0], &args);
+        run(filesystem.check[0], &args);
     }
-    println!("{filesystem}: {synced} files synced");
+    println!("{}: {synced} files synced", filesystem.make);
 }
