@@ -44,13 +44,16 @@ demo:
 # Tests wait for much of their time: lints and documents are made and the short runs are run beside
 # them, once all tests are built.
 BESIDE := target/beside-tests.log
+# Where scripts/setup puts what no package has.
+TOOLS := $(CURDIR)/target/tools/bin
 test:
 	@scripts/setup test
 	cargo fmt --all --check
 	cargo test --workspace --no-run
 	cargo run -q -p xtask -- tidy
 	@echo "lints, rustdoc and the short runs go beside the tests; what they say is in $(BESIDE)"
-	@{ $(MAKE) --no-print-directory checks && scripts/short-runs; } >$(BESIDE) 2>&1 & beside=$$!; \
+	@export PATH="$(TOOLS):$$PATH"; \
+	{ $(MAKE) --no-print-directory checks && scripts/short-runs; } >$(BESIDE) 2>&1 & beside=$$!; \
 		cargo test --workspace && tests=0 || tests=$$?; \
 		wait $$beside || { cat $(BESIDE); echo "beside the tests: failed" >&2; exit 1; }; \
 		grep '^short: ' $(BESIDE); exit $$tests
@@ -152,6 +155,7 @@ lab:
 # ones a hundredth of that.
 # BUSES: random machines of disks that share buses. CHUNKS: random pools whose requests
 # are served in chunks. GAPS: random schedules of which the host delays every command.
+# FSX: operations of fsx on a mounted file, a tenth of them on ext4 on a volume.
 # CUTS: of the power, under each filesystem on a volume.
 # CAMERA_SECONDS: ten cameras whose daemon and supervisor are killed in turn.
 # Any of them can be given: make soak SETS=100000. SOAK_TESTS: which of the tests at last.
@@ -175,6 +179,7 @@ CYCLES ?= 1000000
 INPUTS ?= 100000000
 CAMERA_SECONDS ?= 600
 CUTS ?= 50
+FSX ?= 1000000
 SOAK_TESTS ?=
 SOAK := cargo test $(if $(filter dev,$(PROFILE)),,--profile $(PROFILE)) --workspace
 soak:
@@ -192,6 +197,7 @@ soak:
 		SLACKLINE_BUSES=$(BUSES) SLACKLINE_CYCLES=$(CYCLES) \
 		SLACKLINE_DAEMON_HISTORIES=$(DAEMON_HISTORIES) \
 		SLACKLINE_CAMERA_SECONDS=$(CAMERA_SECONDS) SLACKLINE_CUTS=$(CUTS) \
+		SLACKLINE_FSX=$(FSX) PATH="$(TOOLS):$$PATH" \
 		$(SOAK) $(SOAK_TESTS)
 	$(if $(filter 0,$(INPUTS)),,scripts/fuzz build all && scripts/fuzz run all $(INPUTS))
 

@@ -1,4 +1,4 @@
-//! `pjdfstest`, a suite for file systems of POSIX, where it is installed (`cargo install pjdfstest`), and
+//! `pjdfstest`, a suite for file systems of POSIX, where it is on the path (`make` puts it there), and
 //! the list of what it finds that is not there.
 
 use super::{Mounted, has};

@@ -386,21 +386,40 @@ fn the_command_says_how_to_attach_and_names_what_is_not_there() {
     dir.run(&["nbd", "w"]).failed(1, &["there is no volume \"w\""]);
 }
 
-/// A volume as a disk for ext4 and for xfs, under which the power fails again and again.
-#[test]
-fn what_a_filesystem_has_synced_outlives_power_cuts() {
+/// Whether a volume can be a disk of this machine; says so where not.
+fn can_be_attached() -> bool {
     let opens = |path: &str| std::fs::File::options().read(true).write(true).open(path).is_ok();
     let has_loops =
         || Command::new("losetup").arg("--find").output().is_ok_and(|ran| ran.status.success());
     let is_root = rustix::process::geteuid().is_root();
-    if !is_root || !opens("/dev/fuse") || !opens("/dev/loop-control") || !has_loops() {
+    let can = is_root && opens("/dev/fuse") && opens("/dev/loop-control") && has_loops();
+    if !can {
         println!("NOT RUN: needs root, FUSE and loop devices");
+    }
+    can
+}
+
+/// A volume as a disk for ext4 and for xfs, under which the power fails again and again.
+#[test]
+fn what_a_filesystem_has_synced_outlives_power_cuts() {
+    if !can_be_attached() {
         return;
     }
     let ext4 = power::Filesystem { make: "mkfs.ext4", check: &["fsck.ext4", "-f", "-n"] };
     let xfs = power::Filesystem { make: "mkfs.xfs", check: &["xfs_repair", "-n"] };
     for filesystem in [ext4, xfs] {
         power::fsynced_files_outlive_cuts(&filesystem, 5);
+    }
+}
+
+/// `fsx`, where it is on the path (`make` puts it there).
+#[test]
+fn fsx_finds_no_byte_in_the_wrong_place_on_ext4() {
+    let has_fsx = Command::new("fsx").arg("--help").output().is_ok();
+    if !has_fsx {
+        println!("NOT RUN: needs fsx");
+    } else if can_be_attached() {
+        power::fsx_on_ext4();
     }
 }
 

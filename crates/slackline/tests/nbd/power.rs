@@ -222,3 +222,20 @@ pub fn fsynced_files_outlive_cuts(filesystem: &Filesystem, cuts: u64) {
     }
     println!("{}: {synced} files synced", filesystem.make);
 }
+
+/// `fsx` on a file of ext4 on a volume: a tenth of `SLACKLINE_FSX`.
+pub fn fsx_on_ext4() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool_of(&["a"], "256MiB");
+    let _daemon = dir.serve(&disks);
+    make(&dir, "v", "128MiB");
+    let folder = dir.path("mounted");
+    std::fs::create_dir_all(&folder).unwrap();
+    let attached = Attached::new(&dir, "fuse");
+    run("mkfs.ext4", &["-q", &attached.device]);
+    let _mounted = Mounted::new(&attached.device, &folder);
+    let set = std::env::var("SLACKLINE_FSX").ok().and_then(|text| text.parse().ok());
+    let operations = set.unwrap_or(20_000u64) / 10;
+    let file = folder.join("x").display().to_string();
+    run("fsx", &["-q", "-S", "7", "-N", &operations.to_string(), "-P", "/tmp", &file]);
+}
