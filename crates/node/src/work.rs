@@ -141,38 +141,32 @@ impl Work {
         (commands.0, (commands.1, left))
     }
 
-    /// Whether `next` goes on where this ends in memory: both are plain pieces of one operation,
-    /// of which all is transferred. (Of others one would fail with another's piece.)
-    fn may_merge(&self, next: &Self) -> bool {
-        let (Owner::Piece { operation, part }, Owner::Piece { operation: other, part: its }) =
-            (&self.owner, &next.owner)
-        else {
-            return false;
+    /// Of which operation it is a piece, and its memory: where it does nothing else than to transfer
+    /// all of that.
+    fn whole_piece(&self) -> Option<(u64, Span)> {
+        let Owner::Piece { operation, part: Part::Read | Part::Write(_) } = self.owner else {
+            return None;
         };
-        let is_plain = |part: &Part| !matches!(part, Part::Before(_));
-        let goes_on = |span: &Span, next: &Span| span.offset + span.len == next.offset;
-        let all = |written: &Written, span: &Span| written.span() == (Bytes::ZERO..span.len);
-        let is_same = operation == other && is_plain(part) && is_plain(its);
-        let is_whole = self.chunk.is_none() && next.chunk.is_none();
-        is_same
-            && is_whole
-            && match (&self.action, &next.action) {
-                (
-                    DiskAction::Read { span, written, .. },
-                    DiskAction::Read { span: next, written: its, .. },
-                ) => {
-                    let whole = |written: &Written, span| {
-                        all(written, span) && written.holes(span.len).next().is_none()
-                    };
-                    let len = span.len + next.len;
-                    goes_on(span, next) && len <= EXTENT && whole(written, span) && whole(its, next)
-                }
-                (
-                    DiskAction::Write { span, valid, .. },
-                    DiskAction::Write { span: next, valid: its, .. },
-                ) => goes_on(span, next) && *valid == span.len && *its == next.len,
-                _ => false,
+        let span = match &self.action {
+            DiskAction::Read { span, written, .. } if written.holes(span.len).next().is_none() => {
+                span
             }
+            DiskAction::Write { span, valid, .. } if *valid == span.len => span,
+            _ => return None,
+        };
+        self.chunk.is_none().then_some((operation, *span))
+    }
+
+    /// Whether `next` goes on where this ends in memory, for the same operation. (A piece of another
+    /// one would fail with this.)
+    fn may_merge(&self, next: &Self) -> bool {
+        match (self.whole_piece(), next.whole_piece()) {
+            (Some((operation, span)), Some((other, behind))) => {
+                let goes_on = span.offset + span.len == behind.offset;
+                operation == other && goes_on && span.len + behind.len <= EXTENT
+            }
+            _ => false,
+        }
     }
 
     /// It does also what `other` is for, which lies next to it ([`Work::may_merge`]).

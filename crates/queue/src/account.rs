@@ -62,7 +62,12 @@ impl Account {
         self.actual_total = self.actual_total.saturating_add(done.time);
         self.overruns += u64::from(!done.overrun.is_zero());
         self.overrun_max = self.overrun_max.max(done.overrun);
-        self.late_requests += u64::from(!done.late_by.is_zero());
-        self.late_max = self.late_max.max(done.late_by);
+        self.count_late(done.late_by);
+    }
+
+    /// A request has ended so late, or in time.
+    pub(crate) fn count_late(&mut self, late_by: Duration) {
+        self.late_requests += u64::from(!late_by.is_zero());
+        self.late_max = self.late_max.max(late_by);
     }
 }

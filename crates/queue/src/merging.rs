@@ -127,9 +127,14 @@ impl<W> Queue<W> {
         may.then(|| (other, Command::Transfer(Access { len: one.len + two.len, ..one })))
     }
 
-    /// The others that a command has served end as it does.
+    /// The others that a command has served end as it does. It counts once; each that is late counts.
     pub(crate) fn end_merged(&mut self, key: u64, times: DeviceTime, good: bool) -> Vec<Ended<W>> {
         let others = self.merged.remove(&key).unwrap_or_default();
-        others.into_iter().map(|other| self.ended_alone(other, times, good)).collect()
+        let mut end = |other| {
+            let ended = self.ended_alone(other, times, good);
+            self.account.count_late(ended.late_by);
+            ended
+        };
+        others.into_iter().map(&mut end).collect()
     }
 }

@@ -180,7 +180,7 @@ pub struct Queue<W> {
     pub(crate) merged: BTreeMap<u64, Vec<u64>>,
     /// When the device had ended the last command.
     last_end: Instant,
-    account: Account,
+    pub(crate) account: Account,
     /// The longest flushes that went well, the longest first.
     flushes: [Duration; 2],
     gaps: Gaps,

@@ -124,7 +124,7 @@ fn no_more_goes_in_one_command_than_the_slack_covers() {
 /// schedule chose at its deadline is made longer only where others can bear it.
 #[test]
 fn requests_of_one_contract_go_together_and_each_has_its_deadline() {
-    for other in [40, 23] {
+    for (other, end, late) in [(40, 101, 1), (23, 101, 1), (40, 201, 2)] {
         let mut queue = queue(PolicyKind::SLACK, PROFILE);
         let task = queue.join(at(0), Task::new(ms_(100), ms_(100), ms_(11))).unwrap();
         queue.join(at(0), Task::new(ms_(1_000), ms_(other), ms_(11))).unwrap();
@@ -136,14 +136,20 @@ fn requests_of_one_contract_go_together_and_each_has_its_deadline() {
         let served = if other == 40 { 3 } else { 2 };
         let took = 10 + u64::from(served);
         assert_eq!(start(&mut queue, 0), Some((0, ms_(took), ("film", served))));
-        // Too late for the first, not for those whose turn is a period later.
-        let ended = queue.ended(0, at(0), at(101), true);
-        assert_eq!((ended.promised, ended.late_by, ended.latency), (true, ms_(1), ms_(101)));
+        // Too late for the first; for the others their turns are a period later each.
+        let ended = queue.ended(0, at(0), at(end), true);
+        let told = (ended.promised, ended.late_by, ended.latency);
+        assert_eq!(told, (true, ms_(end - 100), ms_(end)));
         let dues: Vec<_> = ended.with.iter().map(|other| other.due).collect();
         assert_eq!(dues, [Some(at(200)), Some(at(300))][..dues.len()]);
         assert_eq!(ended.with.len() as u32, served - 1);
-        let in_time = |other: &Ended<Work>| other.promised && other.late_by.is_zero();
-        assert!(ended.with.iter().all(in_time));
+        assert!(ended.with.iter().all(|other| other.promised));
+        let are_late = ended.with.iter().filter(|other| !other.late_by.is_zero());
+        assert_eq!(are_late.count() as u64 + 1, late);
+        assert_eq!(
+            (queue.account().late_requests, queue.account().late_max),
+            (late, ms_(end - 100))
+        );
     }
 }
 
