@@ -14,10 +14,12 @@ extern crate alloc;
 mod account;
 mod chunks;
 mod gaps;
+mod giving_up;
 mod handle;
 pub mod limits;
 mod measured;
 mod merging;
+mod one_command;
 mod predictions;
 mod queue;
 

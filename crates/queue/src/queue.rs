@@ -21,7 +21,7 @@
 use crate::account::{Account, Counted};
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
 use crate::gaps::Gaps;
-use crate::limits::{GAP_MAX, GIVEN_UP_LOOKS};
+use crate::limits::GAP_MAX;
 use crate::measured::HostTime;
 use crate::merging::Merging;
 use crate::predictions::{Heads, Predictions, worst};
@@ -86,7 +86,7 @@ pub(crate) struct Entry<W> {
     /// It is, or was, served in several commands.
     pub in_parts: bool,
     /// The device had some of it, and may not have the rest yet.
-    begun: bool,
+    pub begun: bool,
     /// What follows under the same request: commands, and what they are for.
     pub rest: Rest<W>,
     /// Where the whole request needs no device and counts for its contract: when it was asked for.
@@ -235,7 +235,7 @@ impl<W> Queue<W> {
     }
 
     /// Time does not go back here.
-    fn time(&mut self, now: Instant) -> Instant {
+    pub(crate) fn time(&mut self, now: Instant) -> Instant {
         self.latest = self.latest.max(now);
         self.latest
     }
@@ -546,7 +546,7 @@ impl<W> Queue<W> {
         self.has_news = true;
     }
 
-    fn remove(&mut self, key: u64) -> Option<Entry<W>> {
+    pub(crate) fn remove(&mut self, key: u64) -> Option<Entry<W>> {
         self.further.remove(&key);
         self.commands.remove(&key)
     }
@@ -709,7 +709,10 @@ impl<W> Queue<W> {
     }
 
     /// Asks the schedule something for which it has to know what commands take.
-    fn predicting<T>(&mut self, ask: impl FnOnce(&mut Schedule, &dyn Predict) -> T) -> T {
+    pub(crate) fn predicting<T>(
+        &mut self,
+        ask: impl FnOnce(&mut Schedule, &dyn Predict) -> T,
+    ) -> T {
         let at = self.schedule.head();
         // No slack would ever cover what a disk may try for so long on a bad extent.
         let is_idle = self.schedule.tasks().len() <= self.own;
@@ -736,61 +739,6 @@ impl<W> Queue<W> {
             },
         };
         ask(&mut self.schedule, &predictions)
-    }
-
-    /// Gives up a request that others have passed since `before`, and for which there will be no
-    /// slack as long as the contracts stay: its owner is told, in place of waiting for ever. It is
-    /// best effort, or takes longer than its contract covers. Only one of those that `may` be, of
-    /// which the device had nothing yet. Each of its parts ends; empty where there is none.
-    pub fn give_up(
-        &mut self,
-        now: Instant,
-        before: Instant,
-        may: impl Fn(&W) -> bool,
-    ) -> Vec<Ended<W>> {
-        let now = self.time(now);
-        let mut from = 0;
-        for _ in 0..GIVEN_UP_LOOKS {
-            let long = self.schedule.queues().long_from(from);
-            let long = long.filter(|long| long.arrival >= from && long.submitted <= before);
-            let Some((key, arrival)) = long.map(|long| (long.key, long.arrival)) else { break };
-            from = arrival + 1;
-            let entry = &self.commands[&key];
-            if !entry.begun
-                && may(&entry.work)
-                && self.predicting(|schedule, predict| schedule.never_fits(now, key, predict))
-            {
-                return self.end_without_device(now, key);
-            }
-        }
-        Vec::new()
-    }
-
-    /// All parts of a request that waits end here.
-    fn end_without_device(&mut self, now: Instant, key: u64) -> Vec<Ended<W>> {
-        // As its contract goes, where it has one.
-        let times = self.schedule.times(key).filter(|of| of.deadline < Instant::MAX);
-        let (promised, due) = (times.is_some(), self.due(key).filter(|_| times.is_some()));
-        let late_by = due.map_or(Duration::ZERO, |due| now.saturating_since(due));
-        let latency = times.map_or(Duration::ZERO, |of| now.saturating_since(of.release));
-        assert!(self.schedule.cancel(key), "it waits");
-        let Entry { work, rest, .. } = self.remove(key).expect("it is known");
-        let of_part = |work| Ended {
-            work,
-            late_by: Duration::ZERO,
-            latency: Duration::ZERO,
-            due: None,
-            promised,
-            took: None,
-            suspects_changed: false,
-            is_last: false,
-            with: Vec::new(),
-        };
-        let parts = core::iter::once(work).chain(rest.into_iter().map(|(_, work)| work));
-        let mut ended: Vec<Ended<W>> = parts.map(of_part).collect();
-        let last = ended.last_mut().expect("a request has a part");
-        (last.late_by, last.latency, last.due, last.is_last) = (late_by, latency, due, true);
-        ended
     }
 
     /// What commands take from here, whatever request they are of.
