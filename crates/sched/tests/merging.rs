@@ -126,7 +126,7 @@ impl World {
             }
             let more = ticks(self.random.within(0, self.programs[owner].cost * 2));
             if self.schedule.start_with(now, other, key, more) {
-                longer = longer + more;
+                longer += more;
                 served.push(other);
                 self.take(other);
                 seen.added += 1;
