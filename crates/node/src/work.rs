@@ -323,3 +323,31 @@ pub fn command_noticed(
     let result = of_queue.work.result(result);
     CommandEnded { disk: id.disk(), finished: times.noticed, result, of_queue }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(operation: u64, at: Bytes, memory: Bytes) -> Work {
+        let len = Bytes::kib(64);
+        let span = Span { offset: memory, len };
+        let part = Part::Write(Claim::default());
+        Work::new(
+            Owner::Piece { operation, part },
+            DiskAction::Write { offset: at, span, valid: len },
+        )
+    }
+
+    /// Also where their memory happens to lie one behind the other: one would fail with the other.
+    #[test]
+    fn pieces_of_two_operations_are_not_merged() {
+        let kib = Bytes::kib;
+        let first = write(1, kib(64), kib(256));
+        assert!(first.may_merge(&write(1, kib(128), kib(320))));
+        assert!(!first.may_merge(&write(2, kib(128), kib(320))), "another operation");
+        assert!(!first.may_merge(&write(1, kib(128), kib(384))), "elsewhere in memory");
+        let mut cut = write(1, kib(128), kib(320));
+        cut.chunk = Some(Chunk { more: false, failed: None });
+        assert!(!first.may_merge(&cut), "a chunk of a piece");
+    }
+}

@@ -26,7 +26,7 @@ use units::Bytes;
 pub(crate) type Extent = (VolumeId, u64);
 
 /// One write of a range of an extent, from when it came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Claim(u64);
 
 #[derive(Clone, Debug, Default)]

@@ -310,17 +310,6 @@ fn a_long_operation_under_a_rate_is_one_command_where_there_is_time() {
         };
         assert_eq!(byte, if is_written { was } else { 0 }, "{place}");
     }
-    // Of two operations each is a command, and fails by itself.
-    driver.disks[0].holds = true;
-    let first = driver.begin(read("film", Bytes::ZERO, LEN));
-    let two = [0, 1].map(|at| driver.begin(read("other", LEN * at, LEN)));
-    let from = driver.journal.len();
-    driver.disks[0].holds = false;
-    for ticket in [first].into_iter().chain(two) {
-        let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!() };
-        driver.done(Op::Release { span });
-    }
-    assert_eq!(lengths(&driver, from), [64, 64, 64]);
     // With an answer promised within 30 ms, of which 11 are its own, a MiB of 25 ms is too long.
     driver.done(service("other", in_time(LEN, ms(30), ms(60))));
     let from = driver.journal.len();

@@ -1,11 +1,11 @@
 //! A pool on disks that forget, its daemon, and how it ends.
 
 use crate::programs::{self, CELL, VOLUMES, name, tick};
+use crate::support::forgetful::{self, emulate};
 use crate::support::{Daemon, Scratch};
 use client::Client;
 use client::control::VolumeCreate;
-use disk::Model;
-use emulator::{Emulator, Options};
+use emulator::Emulator;
 use sim::Random;
 use sim::history::{Event, Kind, ZEROS};
 use std::fs::OpenOptions;
@@ -14,20 +14,6 @@ use units::Bytes;
 
 /// How large each disk is.
 const DISK: Bytes = Bytes::mib(96);
-
-/// Quick enough that histories are short; the device is held to nothing.
-const PROFILE: &str = "\
-kind = 'linear'
-source = 'stated by the tests'
-confidence = 'none: a loaded machine may be slower'
-capacity = '96MiB'
-flush = '1ms'
-[linear]
-depth = 4
-latency = '0.5ms'
-read = { fixed = '0.2ms', rate = '400MB/s' }
-write = { fixed = '0.2ms', rate = '400MB/s' }
-";
 
 /// How a life of the daemon ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,9 +54,11 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let dir = Scratch::new();
         let profile = dir.text("profile.toml");
-        std::fs::write(&profile, PROFILE).unwrap();
+        std::fs::write(&profile, forgetful::profile(DISK)).unwrap();
         let disks: Vec<Emulator> = match fuse_is_there() {
-            true => (0..2).map(|disk| emulate(&dir, seed, disk)).collect(),
+            true => (0..2)
+                .map(|disk| emulate(&dir.path(&format!("disk{disk}")), DISK, seed * 2 + disk))
+                .collect(),
             false => Vec::new(),
         };
         let mut create = vec!["pool", "create", "test", "--profile", &profile];
@@ -178,22 +166,6 @@ impl World {
             disk.order(&order).unwrap();
         }
     }
-}
-
-/// A drive whose writes end before they are on the medium.
-fn emulate(dir: &Scratch, seed: u64, disk: u64) -> Emulator {
-    let model = Model::named("ssd-nvme").unwrap().scaled(DISK).unwrap();
-    Emulator::start(&Options {
-        model: model.with_seed(seed * 2 + disk),
-        directory: dir.path(&format!("disk{disk}")),
-        backing: None,
-        write_back: true,
-        short_transfers: false,
-        depth: None,
-        orders: Vec::new(),
-        on_thread: || (),
-    })
-    .unwrap()
 }
 
 /// True where file systems can be mounted over FUSE; says so where not.

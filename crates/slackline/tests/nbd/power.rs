@@ -2,10 +2,10 @@
 //! what was not flushed: what an fsync answered is there, and the filesystem's own check finds no
 //! fault. By an emulated disk, nbdfuse and a loop device; needs root.
 
+use super::support::forgetful::{self, emulate};
 use super::support::{Daemon, Scratch, noise};
 use super::{Random, make, socket};
-use disk::Model;
-use emulator::{Emulator, Options};
+use emulator::Emulator;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -98,36 +98,6 @@ pub struct Filesystem {
 /// How many bytes the disk has.
 const DISK: Bytes = Bytes::mib(640);
 
-/// Quick enough for many cuts; the device is held to nothing.
-const PROFILE: &str = "\
-kind = 'linear'
-source = 'stated by the tests'
-confidence = 'none: a loaded machine may be slower'
-capacity = '640MiB'
-flush = '1ms'
-[linear]
-depth = 4
-latency = '0.5ms'
-read = { fixed = '0.2ms', rate = '400MB/s' }
-write = { fixed = '0.2ms', rate = '400MB/s' }
-";
-
-/// A drive whose writes end before they are on the medium.
-fn emulate(dir: &Scratch) -> Emulator {
-    let model = Model::named("ssd-nvme").unwrap().scaled(DISK).unwrap();
-    Emulator::start(&Options {
-        model,
-        directory: dir.path("disk"),
-        backing: None,
-        write_back: true,
-        short_transfers: false,
-        depth: None,
-        orders: Vec::new(),
-        on_thread: || (),
-    })
-    .unwrap()
-}
-
 /// The power goes: sometimes the daemon ends first, sometimes it sees the disk fail, and what was
 /// not flushed is lost, all of it or some.
 fn cut(disk: &Emulator, daemon: Daemon, random: &mut Random) {
@@ -171,8 +141,8 @@ fn content(number: u64) -> Vec<u8> {
 pub fn fsynced_files_outlive_cuts(filesystem: &Filesystem, cuts: u64) {
     let set = std::env::var("SLACKLINE_CUTS").ok().and_then(|text| text.parse().ok());
     let dir = Scratch::new();
-    std::fs::write(dir.path("profile.toml"), PROFILE).unwrap();
-    let disk = emulate(&dir);
+    std::fs::write(dir.path("profile.toml"), forgetful::profile(DISK)).unwrap();
+    let disk = emulate(&dir.path("disk"), DISK, 0);
     let disks = [disk.file().display().to_string()];
     dir.run(&["pool", "create", "test", "--profile", &dir.text("profile.toml"), &disks[0]])
         .succeeded();

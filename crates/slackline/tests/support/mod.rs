@@ -5,6 +5,8 @@
 //! for a while and hopes.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod forgetful;
+
 use std::io::{self, Read};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
