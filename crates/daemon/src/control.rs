@@ -195,11 +195,16 @@ async fn answer(
     };
     let requests = seat.place().requests();
     let turn = Turn::new(requests.acquire_owned().await.expect("never closed"));
+    let lane = carriage.lane.clone();
     request.extensions_mut().insert(turn.clone());
     request.extensions_mut().insert(player::Secret(caller.is_secret()));
     request.extensions_mut().insert(carriage);
     request.extensions_mut().insert(ConnectInfo(peer));
     let mut answer = TowerToHyperService::new(router).call(request).await;
+    if lane.is_promised() && !timely::is_here() {
+        // Its body is carried by the threads that serve what is under contract.
+        tokio::task::yield_now().await;
+    }
     if let Ok(answer) = &mut answer {
         // What the daemon says of itself is so now; a cache would have to guess for how long.
         let kept = answer.headers_mut().entry(header::CACHE_CONTROL);

@@ -192,6 +192,11 @@ impl Lane {
         self.standing.unpromised.store(UNPROMISED_MAX, Ordering::Relaxed);
     }
 
+    /// Whether it is under contract.
+    pub fn is_promised(&self) -> bool {
+        self.standing.is_promised()
+    }
+
     /// An answer was under contract, or not.
     pub fn answered(&self, is_promised: bool) {
         match is_promised {
