@@ -115,6 +115,10 @@ pub const DELAYS_MAX: u32 = 10;
 /// the time of the one before.
 pub const ADVANCE_ATTEMPTS_MAX: u32 = 12;
 
+/// Nothing more is given to a disk that orders its commands itself, once one that it has was given
+/// to it so long ago: it may prefer others, but not for ever.
+pub const BESIDE_FOR: Duration = Duration::from_secs(1);
+
 /// How often a best-effort command that waits on an idle disk for want of slack
 /// is looked at again. Where the reserve covers it, it never waits there.
 pub const SLACK_RETRY: Duration = Duration::from_millis(1);

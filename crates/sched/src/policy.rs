@@ -21,6 +21,13 @@ pub trait Policy: fmt::Debug + Send + Sync {
     /// A request that is named here is started, always.
     fn choose(&mut self, view: &mut View<'_>) -> Choice;
 
+    /// The disk works on what it was given, serves one command at a time, and may be given others
+    /// beside that, of which it chooses itself: the next of them, where one
+    /// [may go beside](View::may_go_beside) the others. What is named here is started, always.
+    fn beside(&mut self, _view: &mut View<'_>) -> Option<u64> {
+        None
+    }
+
     /// A request has come. After a change of policy, called once for each request
     /// that waits, by arrival.
     fn submitted(&mut self, _request: &Waiting) {}
@@ -217,6 +224,12 @@ impl View<'_> {
     /// head at `from`.
     pub fn expected(&self, at: Instant, from: Lba, command: &Command) -> Duration {
         self.predict.expected(at, from, command)
+    }
+    /// True where the disk, which orders what it has itself, may be given this request too: each
+    /// that it has, and this one, ends by its deadline in any order, and the slack covers what
+    /// others wait for it.
+    pub fn may_go_beside(&mut self, request: &Waiting) -> bool {
+        self.core.may_go_beside(self.now, self.predict, request)
     }
     /// True where a command of `cost`, started now, cannot make any request under
     /// contract late.

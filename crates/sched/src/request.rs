@@ -149,6 +149,13 @@ pub trait Predict {
         None
     }
 
+    /// An upper bound of the device time of a request of this key wherever the heads are before,
+    /// where it is served by one command to one place; None where not, or where that is not known:
+    /// nothing else is then given to a disk that has it ([`Options::any_order`]).
+    fn bound_anywhere(&self, _key: u64, _command: &Command) -> Option<Duration> {
+        None
+    }
+
     /// The device time that is likely, were it started at `at`: what a model that
     /// follows the rotation knows better than the bound. For choices that no
     /// promise rests on.
@@ -205,6 +212,11 @@ pub struct Options {
     pub burst_requests: u64,
     /// Commands that the disk may hold at once, at least 1.
     pub depth: u32,
+    /// Commands that a disk of depth 1 may hold all the same, where it serves them one at a time
+    /// and in an order of its own: where the slack covers all of them in the worst order, and
+    /// each ends by its deadline in any. At least 1. With effect under policies that look at the
+    /// exact slack.
+    pub any_order: u32,
     /// The most that goes by from when the disk is done with a command, as
     /// [`finished`](crate::Schedule::finished) is told, until the next one is asked for
     /// ([`next`](crate::Schedule::next)) while there is one: the host's. Each command is
@@ -223,6 +235,7 @@ impl Default for Options {
             burst: BURST,
             burst_requests: 1,
             depth: 1,
+            any_order: 1,
             gap: Duration::ZERO,
         }
     }

@@ -7,6 +7,7 @@ mod world;
 
 mod advance;
 mod analysis;
+mod any_order;
 mod behaviour;
 mod chunks_small_world;
 mod classes;

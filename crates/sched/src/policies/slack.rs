@@ -80,6 +80,21 @@ impl Policy for Slack {
         }
     }
 
+    /// More of the kind that it has: when the kinds change is decided with an idle disk.
+    fn beside(&mut self, view: &mut View<'_>) -> Option<u64> {
+        let (last, _) = view.in_flight().last()?;
+        if last.is_real_time() {
+            let ready = view.queues().ready_first().copied()?;
+            return view.may_go_beside(&ready).then_some(ready.key);
+        }
+        let pick = self.elevator.pick(view)?;
+        if !view.may_go_beside(&pick.request) {
+            return None;
+        }
+        self.elevator.took(&pick);
+        Some(pick.request.key)
+    }
+
     fn has_online_slack(&self) -> bool {
         true
     }

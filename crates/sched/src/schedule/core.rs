@@ -57,10 +57,13 @@ pub(crate) struct Flight {
     pub predicted: Duration,
     /// What is left of the request when the command has ended; nothing where it is one.
     pub rest: Rest,
+    /// The bound wherever the heads are before, where others may be given to the disk beside it;
+    /// nothing where it has a command with another one.
+    pub anywhere: Option<Duration>,
 }
 
 /// Nothing is left.
-const DONE: Rest = Rest { bound: Duration::ZERO, commands: 0 };
+pub(super) const DONE: Rest = Rest { bound: Duration::ZERO, commands: 0 };
 
 /// A time that slack is held against: as good as never, where it is more than that.
 fn bounded(time: u64) -> i64 {
@@ -237,7 +240,7 @@ impl Core {
         true
     }
 
-    fn free_at(&self, now: Instant) -> Instant {
+    pub(super) fn free_at(&self, now: Instant) -> Instant {
         now.max(self.busy_until)
     }
 
@@ -661,7 +664,8 @@ impl Core {
             self.head = end;
         }
         self.busy_until = self.free_at(now).saturating_add(self.with_gap(predicted));
-        self.in_flight.push(Flight { request, started: now, predicted, rest });
+        let anywhere = self.anywhere(predict, &request).filter(|_| rest.commands == 0);
+        self.in_flight.push(Flight { request, started: now, predicted, rest, anywhere });
         predicted
     }
 
@@ -692,19 +696,21 @@ impl Core {
             return false;
         }
         let added = self.take_to_start(key);
-        self.in_flight[at].predicted = predicted.saturating_add(more);
+        let flight = &mut self.in_flight[at];
+        flight.predicted = predicted.saturating_add(more);
+        flight.anywhere = flight.anywhere.map(|bound| bound.saturating_add(more));
         self.busy_until = self.busy_until.saturating_add(more);
         // What goes before the first leaves the heads where that does.
         if let Some(access) = added.command.access().filter(|access| access.lba == self.head) {
             self.head = access.end();
         }
-        let (started, predicted) = (now, Duration::ZERO);
-        self.in_flight.push(Flight { request: added, started, predicted, rest: DONE });
+        let (started, predicted, anywhere) = (now, Duration::ZERO, Some(Duration::ZERO));
+        self.in_flight.push(Flight { request: added, started, predicted, rest: DONE, anywhere });
         true
     }
 
     /// A request waits no more: the disk is given it.
-    fn take_to_start(&mut self, key: u64) -> Waiting {
+    pub(super) fn take_to_start(&mut self, key: u64) -> Waiting {
         let request = self.queues.take(key).expect("a request that may run waits");
         self.carry_over.retain(|&other| other != key);
         if request.is_covered() {

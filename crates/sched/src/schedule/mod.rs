@@ -5,6 +5,7 @@
 //! does; `live` holds exactly the streams of `tasks`, `servers` the servers.
 
 mod advance;
+mod beside;
 mod change;
 pub(crate) mod core;
 mod gap;
@@ -14,7 +15,7 @@ mod policy_change;
 use self::core::Core;
 use crate::analysis::TaskSet;
 use crate::kind::PolicyKind;
-use crate::limits::{SLACK_CREDIT, SLACK_RETRY};
+use crate::limits::{BESIDE_FOR, SLACK_CREDIT, SLACK_RETRY};
 use crate::phases;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::{Queues, Waiting};
@@ -178,7 +179,7 @@ impl Schedule {
         self.release(now);
         let core = &mut self.core;
         if core.in_flight.len() >= core.options.depth as usize {
-            return Next::Wait { until: None };
+            return self.next_beside(now, predict);
         }
         match self.policy.choose(&mut View { core, now, predict }) {
             Choice::Start(key) => {
@@ -194,6 +195,20 @@ impl Schedule {
                 Next::Wait { until }
             }
         }
+    }
+
+    /// What the disk shall have besides what it works on.
+    fn next_beside(&mut self, now: Instant, predict: &dyn Predict) -> Next {
+        let core = &mut self.core;
+        let key = if core.holds_more(now) {
+            self.policy.beside(&mut View { core, now, predict })
+        } else {
+            None
+        };
+        let Some(key) = key else { return Next::Wait { until: None } };
+        let predicted = self.core.start_beside(now, key, predict);
+        self.tell_entered();
+        Next::Start { key, predicted }
     }
 
     /// Lets the disk serve a request that waits in one command with `first`, which
@@ -371,9 +386,14 @@ impl Schedule {
         self.core.options.depth
     }
 
-    /// How many commands the disk has.
+    /// How many requests the disk has.
     pub fn in_flight(&self) -> usize {
         self.core.in_flight.len()
+    }
+
+    /// The keys of the requests that the disk has.
+    pub fn with_disk(&self) -> impl Iterator<Item = u64> {
+        self.core.in_flight.iter().map(|flight| flight.request.key)
     }
 
     /// Everything that was counted, and what waits now.
@@ -444,6 +464,11 @@ impl Schedule {
             if flight.rest.commands > 0 {
                 state.extend([u64::from(flight.rest.commands), flight.rest.bound.as_nanos()]);
                 state.push(flight.request.times.deadline.as_nanos().wrapping_sub(now.as_nanos()));
+            }
+            if core.options.any_order > 1 {
+                state.extend([flight.request.key, flight.predicted.as_nanos()]);
+                state.push(flight.request.times.deadline.as_nanos().wrapping_sub(now.as_nanos()));
+                state.push(now.saturating_since(flight.started).as_nanos().min(BESIDE_FOR.as_nanos()));
             }
         }
         let unpaid_from = now.as_nanos().saturating_sub(SLACK_CREDIT.as_nanos());
