@@ -139,6 +139,8 @@ impl HardDiskProfile {
             switch: longest + Duration::from_nanos(2 * zones.len() as u64),
             long_reads: disk.long_reads(zones),
             long_writes: disk.long_writes(zones),
+            // A drive at work serves what it is given; whoever gives it several says so.
+            queue: 1,
             zones: zones.iter().map(|zone| disk.zone_profile(zone)).collect(),
         }
     }

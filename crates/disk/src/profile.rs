@@ -47,7 +47,7 @@ pub enum Kind {
     Linear(LinearProfile),
 }
 
-/// A hard disk that serves one command at a time.
+/// A hard disk: it serves one command at a time, also where it holds several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HardDiskProfile {
     /// What each command costs before the mechanics move.
@@ -68,6 +68,9 @@ pub struct HardDiskProfile {
     pub long_writes: Option<LongAccess>,
     /// From the outside in; the first starts at sector 0.
     pub zones: Vec<ZoneProfile>,
+    /// How many commands it may hold, where it serves them in an order of its own; at least 1.
+    /// Bounds are those of one after the other, whichever that is.
+    pub queue: u32,
 }
 
 /// What long reads, or long writes, cost on top. The thesis plans one more turn for blocks
@@ -256,6 +259,15 @@ impl Profile {
         }
     }
 
+    /// How many commands the device may hold, of which it serves one at a time in an order of its
+    /// own; 1 where it has no such queue.
+    pub fn queue(&self) -> u32 {
+        match &self.kind {
+            Kind::HardDisk(disk) => disk.queue,
+            Kind::Linear(_) => 1,
+        }
+    }
+
     /// Bound on the time in the device's pipeline beside a command's cost.
     pub fn latency(&self) -> Duration {
         match &self.kind {
@@ -433,6 +445,11 @@ impl HardDiskProfile {
         check("hard-disk.switch", &self.switch)?;
         let longest = self.seek.points().iter().map(|&(_, time)| time).max();
         check("hard-disk.seek", &longest.unwrap_or_default())?;
+        let queue = self.queue;
+        ensure!(
+            (1..=DEPTH_MAX).contains(&queue),
+            "hard-disk.queue is {queue}; give 1 to {DEPTH_MAX}"
+        );
         for (name, long) in [("reads", self.long_reads), ("writes", self.long_writes)] {
             let extra = long.map_or(Duration::ZERO, |it| it.extra);
             check(&format!("hard-disk.long-{name}.extra"), &extra)?;
@@ -504,7 +521,19 @@ struct HardDiskFile {
     long_reads: Option<LongAccessFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     long_writes: Option<LongAccessFile>,
+    /// Absent where it holds one command, as all did once.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    queue: u32,
     zones: Vec<ZoneFile>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_one(queue: &u32) -> bool {
+    *queue == 1
 }
 
 #[derive(Serialize, Deserialize)]
@@ -641,6 +670,7 @@ impl HardDiskFile {
             switch: self.switch.0,
             long_reads: self.long_reads.map(LongAccessFile::long),
             long_writes: self.long_writes.map(LongAccessFile::long),
+            queue: self.queue,
             zones: self.zones.iter().map(zone).collect(),
         })
     }
@@ -652,6 +682,7 @@ impl HardDiskFile {
             write_settle: Text(disk.write_settle),
             switch: Text(disk.switch),
             seek: disk.seek.text(),
+            queue: disk.queue,
             long_reads: disk.long_reads.map(LongAccessFile::of),
             long_writes: disk.long_writes.map(LongAccessFile::of),
             zones: disk

@@ -645,6 +645,7 @@ impl Disk {
             reserve: costs.best_effort,
             gap,
             depth: profile.depth(),
+            any_order: profile.queue(),
             ..sched::Options::default()
         };
         if matches!(profile.kind, disk::Kind::Linear(_)) {
@@ -663,6 +664,7 @@ impl Disk {
         let device = Device { profile, capacity, advance, patience, usage: queue::Use::Alone };
         let mut queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
         queue.set_merging(Some(work::merging(piece)));
+        queue.set_beside(Some(work::may_go_beside));
         let queue = Handle::new(queue);
         let chunking = Chunking::default();
         Ok(Self {

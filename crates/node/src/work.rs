@@ -214,6 +214,12 @@ pub(crate) fn chunks(len: Bytes) -> Chunks<Work> {
     Chunks { len, may_cut: Work::may_cut, stays_whole: Work::stays_whole, cut: Work::cut }
 }
 
+/// Whether it may be with the disk beside others: plain transfers of what programs read and write.
+/// (An early read goes into the memory of its block, which is not to be read at the same time.)
+pub(crate) fn may_go_beside(work: &Work) -> bool {
+    work.may_cut()
+}
+
 /// How a disk's requests are merged, of which best effort is cut into such pieces.
 pub(crate) fn merging(piece: Bytes) -> Merging<Work> {
     Merging { piece, may_merge: Work::may_merge, merge: Work::merge }

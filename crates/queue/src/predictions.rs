@@ -29,6 +29,8 @@ pub(crate) struct Predictions<'a> {
     /// The first command of the request with this key and what is left after it, where it is
     /// served in several between which others may go.
     pub first: &'a dyn Fn(u64) -> Option<(Command, Rest)>,
+    /// Whether the request with this key is one command, and may be with the device beside others.
+    pub is_one: &'a dyn Fn(u64) -> bool,
 }
 
 impl Predictions<'_> {
@@ -62,6 +64,11 @@ impl sched::Predict for Predictions<'_> {
     fn first_of(&self, from: Lba, key: u64, _: &Command) -> Option<First> {
         let (command, rest) = (self.first)(key)?;
         Some(First { bound: sched::Predict::bound(self, from, &command), command, rest })
+    }
+
+    fn bound_anywhere(&self, key: u64, command: &Command) -> Option<Duration> {
+        let access = command.access().filter(|_| (self.is_one)(key))?;
+        Some(self.expected(command, worst(self.profile, access)))
     }
 }
 

@@ -22,6 +22,7 @@ use crate::account::{Account, Counted};
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
 use crate::gaps::Gaps;
 use crate::limits::GAP_MAX;
+use crate::in_any_order::MayGoBeside;
 use crate::measured::HostTime;
 use crate::merging::Merging;
 use crate::predictions::{Heads, Predictions, worst};
@@ -82,7 +83,7 @@ pub(crate) struct Entry<W> {
     /// None where nothing is asked of the device.
     pub command: Option<Command>,
     class: Class,
-    predicted: Duration,
+    pub(crate) predicted: Duration,
     /// It is, or was, served in several commands.
     pub in_parts: bool,
     /// The device had some of it, and may not have the rest yet.
@@ -160,7 +161,7 @@ pub struct Ended<W> {
 #[derive(Clone, Debug)]
 pub struct Queue<W> {
     pub(crate) device: Device,
-    head: Head,
+    pub(crate) head: Head,
     seen: Observations,
     pub(crate) schedule: Schedule,
     /// Contracts of its owner's own.
@@ -174,6 +175,10 @@ pub struct Queue<W> {
     parted: Option<Parted>,
     chunks: Option<Chunks<W>>,
     pub(crate) merging: Option<Merging<W>>,
+    /// Which commands the device may have beside others; none where it serves one after the other.
+    pub(crate) beside: Option<MayGoBeside<W>>,
+    /// Since it was idle last, the device has had several commands.
+    pub(crate) had_several: bool,
     /// Until then best effort is counted with that somebody waits for.
     pub(crate) somebody_waits: Instant,
     /// Of commands that serve several requests the keys of the others.
@@ -183,7 +188,7 @@ pub struct Queue<W> {
     pub(crate) account: Account,
     /// The longest flushes that went well, the longest first.
     flushes: [Duration; 2],
-    gaps: Gaps,
+    pub(crate) gaps: Gaps,
     odds: OddsWatch,
     has_news: bool,
     /// The latest time that it was told. Who shares it may come with an earlier one.
@@ -222,6 +227,8 @@ impl<W> Queue<W> {
             parted: None,
             chunks: None,
             merging: None,
+            beside: None,
+            had_several: false,
             somebody_waits: Instant::EPOCH,
             merged: BTreeMap::new(),
             last_end: Instant::EPOCH,
@@ -696,11 +703,15 @@ impl<W> Queue<W> {
             }
             return self.start(key, at);
         }
+        if self.holds_no_more(now) {
+            return Next::Wait { until: None };
+        }
         match self.predicting(|schedule, predictions| schedule.next(now, predictions)) {
             sched::Next::Wait { until } => {
                 self.gaps.nothing_given();
                 Next::Wait { until }
             }
+            sched::Next::Start { key, .. } if self.is_beside() => self.start_beside(key),
             sched::Next::Start { key, .. } => {
                 self.merge(now, key, at);
                 self.start(key, at)
@@ -717,10 +728,12 @@ impl<W> Queue<W> {
         // No slack would ever cover what a disk may try for so long on a bad extent.
         let is_idle = self.schedule.tasks().len() <= self.own;
         let patience = if is_idle { self.device.patience } else { Duration::MAX };
+        let beside = self.beside.filter(|_| self.device.profile.bus.is_none());
         let Self { device, seen, commands, further, chunks, .. } = self;
-        let further = |key| match further.get(&key) {
+        let places = &*further;
+        let further = |key| match places.get(&key) {
             None => Duration::ZERO,
-            Some(&places) => places + bound_of(device, seen, patience, &commands[&key].rest),
+            Some(&others) => others + bound_of(device, seen, patience, &commands[&key].rest),
         };
         let predictions = Predictions {
             profile: &device.profile,
@@ -737,6 +750,10 @@ impl<W> Queue<W> {
                 }
                 first_chunk(&device.profile, chunks, (entry.command, &entry.work), &entry.rest)
             },
+            is_one: &|key| {
+                let may = beside.is_some_and(|may| may(&commands[&key].work));
+                may && commands[&key].is_one() && !places.contains_key(&key)
+            },
         };
         ask(&mut self.schedule, &predictions)
     }
@@ -750,11 +767,12 @@ impl<W> Queue<W> {
             patience: Duration::MAX,
             further: &|_| Duration::ZERO,
             first: &|_| None,
+            is_one: &|_| false,
         }
     }
 
     /// Gives the device a command, or the next part of one.
-    fn start(&mut self, key: u64, at: Lba) -> Next<'_, W> {
+    pub(crate) fn start(&mut self, key: u64, at: Lba) -> Next<'_, W> {
         // Other places are moved to by the same command; each part counts for itself.
         let places = self.further.get(&key).copied().unwrap_or_default();
         let has_more = self.schedule.has_more(key);
@@ -858,6 +876,7 @@ impl<W> Queue<W> {
             self.odds.ended(&odds, time.min(actual), !late_by.is_zero());
         }
         self.learn(&command, time, good);
+        self.forget_order();
         if waits_again {
             self.wait_again(finished, key);
         }
@@ -923,6 +942,11 @@ impl<W> Queue<W> {
 }
 
 impl<W> Entry<W> {
+    /// In one command.
+    pub(crate) fn is_one(&self) -> bool {
+        !self.in_parts && self.rest.is_empty()
+    }
+
     /// The device is given a chunk of it.
     fn cut(&mut self, chunks: &Chunks<W>) {
         (self.begun, self.in_parts) = (true, true);

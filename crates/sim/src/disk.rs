@@ -7,6 +7,7 @@
 
 use crate::Random;
 use crate::keeps::{Everything, Keeps, Metadata};
+use crate::ordering::Ordering;
 use disk::{Bus, Drive, Flash, HardDisk, Profile};
 use node::{CommandId, DeviceError, DiskAction};
 use std::cell::RefCell;
@@ -27,6 +28,9 @@ pub enum Timing {
     /// As this drive would on a bus that other disks use, too; a copy of the disk
     /// stays on the same bus.
     OnBus(Box<HardDisk>, Rc<RefCell<Bus>>),
+    /// As a drive would that takes the commands that it has in an order of its own. Slow places and
+    /// a standstill are not known to it.
+    Ordering(Ordering),
     /// As this device would, which works on several commands at once.
     Flash(Box<Flash>),
     /// A random share, up to all, of the profile's bound.
@@ -342,6 +346,11 @@ impl<K: Keeps> SimDisk<K> {
             DiskAction::Flush => Some(self.next_cached),
         };
         let instant = action.needs_no_disk();
+        if let (Timing::Ordering(queue), false) = (&mut self.timing, instant) {
+            queue.submit(now, id.0, command);
+            let (started, finish) = (now, Instant::MAX);
+            return self.running.push(Running { id, action, predicted, started, finish, cached });
+        }
         let overlaps = matches!(self.timing, Timing::Flash(_));
         let begin = if overlaps { now } else { now.max(self.busy_until) };
         let time = if instant { Duration::ZERO } else { self.time(begin, &command) };
@@ -366,6 +375,7 @@ impl<K: Keeps> SimDisk<K> {
         }
         let time = match &mut self.timing {
             Timing::Drive(drive) => drive.serve(start, command),
+            Timing::Ordering(_) => unreachable!("it says at the end when that is"),
             Timing::OnBus(drive, bus) => drive.serve_sharing(&mut bus.borrow_mut(), start, command),
             Timing::Flash(flash) => flash.submit(start, command),
             Timing::WithinBound(profile, random) => {
@@ -398,11 +408,22 @@ impl<K: Keeps> SimDisk<K> {
 
     /// When the next command ends.
     pub(crate) fn next_finish(&self) -> Option<Instant> {
-        self.running.iter().map(|running| running.finish).min()
+        let at_end = match &self.timing {
+            Timing::Ordering(queue) => queue.next_completion(),
+            _ => None,
+        };
+        let known = self.running.iter().map(|running| running.finish);
+        known.chain(at_end).min().filter(|&at| at < Instant::MAX)
     }
 
     /// Ends a command that is due by `now`.
     pub(crate) fn finish(&mut self, now: Instant, memory: &mut K::Memory) -> Option<Finished> {
+        if let Timing::Ordering(queue) = &mut self.timing
+            && let Some((tag, end)) = queue.complete(now)
+        {
+            let running = self.running.iter_mut().find(|running| running.id == CommandId(tag));
+            running.expect("what it was given runs").finish = end;
+        }
         let due = self.running.iter().enumerate().filter(|(_, running)| running.finish <= now);
         let (at, _) = due.min_by_key(|(_, running)| (running.finish, running.id))?;
         let running = self.running.remove(at);

@@ -17,6 +17,7 @@ pub mod history;
 mod keeps;
 pub mod machine;
 mod mechanics;
+mod ordering;
 mod pool;
 mod programs;
 mod random;
@@ -28,6 +29,7 @@ pub mod workload;
 mod world;
 
 pub use crate::disk::{Fault, SimDisk, Timing};
+pub use crate::ordering::{AnyOrder, Ordering};
 pub use crate::keeps::{Everything, Keeps, Memory, Metadata};
 pub use crate::mechanics::Known;
 pub use crate::pool::{check, commit, format, open};

@@ -34,6 +34,7 @@ mod policies;
 mod power_cut;
 mod priorities;
 mod promises;
+mod queueing;
 mod reach;
 mod rings;
 mod semi_preemptible;

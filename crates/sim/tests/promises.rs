@@ -3,8 +3,21 @@
 
 use crate::common::*;
 use node::{Config, Error, Mode, Op, Policy, Reply, WriteRange};
-use sim::{Fault, Greedy, Player, Random, Recorder, Timing, pattern, pattern_matches};
+use sim::{AnyOrder, Fault, Greedy, Ordering, Player, Random, Recorder, Timing, pattern, pattern_matches};
 use units::{Bytes, Duration};
+
+/// How long the disks take.
+#[derive(Clone, Copy, Debug)]
+enum Takes {
+    /// As a drive does.
+    Drive,
+    /// All that their bounds allow.
+    All,
+    /// Any part of that.
+    Part,
+    /// They hold eight commands, serve them in any order, and take any part.
+    AnyOrder,
+}
 
 struct Outcome {
     late: u64,
@@ -20,7 +33,7 @@ struct Outcome {
 fn random_world(
     seed: u64,
     policy: Policy,
-    timing: Option<u64>,
+    timing: Takes,
     heard: Option<Duration>,
 ) -> Outcome {
     random_world_at(seed, policy, timing, heard, 100)
@@ -30,7 +43,7 @@ fn random_world(
 fn random_world_at(
     seed: u64,
     policy: Policy,
-    timing: Option<u64>,
+    timing: Takes,
     heard: Option<Duration>,
     speed: u64,
 ) -> Outcome {
@@ -43,10 +56,20 @@ fn random_world_at(
         // The shortest deadline binds all of them, and that is the log's.
         config.commit_interval = Duration::from_secs(8);
     }
-    let mut world = world(config, disks, Bytes::GIB, |model, profile, index| match timing {
-        None => drive(model, profile, index),
-        Some(100) => Timing::Percent(Box::new(profile.clone()), 100),
-        Some(_) => Timing::WithinBound(Box::new(profile.clone()), Random::new(seed + index as u64)),
+    let model = model(Bytes::GIB);
+    let profile = holding(&model, if matches!(timing, Takes::AnyOrder) { 8 } else { 1 });
+    let of_disk = |index| Random::new(seed + index as u64);
+    let mut world = world_of(config, disks, (&model, profile), |model, profile, index| {
+        let whole = Box::new(profile.clone());
+        match timing {
+            Takes::Drive => drive(model, profile, index),
+            Takes::All => Timing::Percent(whole, 100),
+            Takes::Part => Timing::WithinBound(whole, of_disk(index)),
+            Takes::AnyOrder => {
+                let any = AnyOrder::new(profile, of_disk(index));
+                Timing::Ordering(Ordering::Any(Box::new(any)))
+            }
+        }
     });
     world.told_after = heard;
     let size = Bytes::mib(12);
@@ -123,14 +146,14 @@ fn random_world_at(
     }
 }
 
-fn keeps_its_promises(policy: Policy, timing: Option<u64>, heard: Option<Duration>) {
+fn keeps_its_promises(policy: Policy, timing: Takes, heard: Option<Duration>) {
     keeps_in_worlds(policy, timing, heard, (12, 3));
 }
 
 /// In so many worlds, with more than so many streams each.
 fn keeps_in_worlds(
     policy: Policy,
-    timing: Option<u64>,
+    timing: Takes,
     heard: Option<Duration>,
     (worlds, each): (u64, u64),
 ) {
@@ -147,19 +170,26 @@ fn keeps_in_worlds(
 
 #[test]
 fn no_admitted_request_is_late_on_a_mechanical_disk_under_slack() {
-    keeps_its_promises(Policy::SLACK, None, None);
+    keeps_its_promises(Policy::SLACK, Takes::Drive, None);
 }
 
 #[test]
 fn no_admitted_request_is_late_at_worst_cost_under_slack() {
-    keeps_its_promises(Policy::SLACK, Some(100), None);
+    keeps_its_promises(Policy::SLACK, Takes::All, None);
+}
+
+#[test]
+fn no_admitted_request_is_late_whatever_order_the_disks_like() {
+    for after in [None, Some(Duration::ZERO), Some(Duration::from_millis(2))] {
+        keeps_its_promises(Policy::SLACK, Takes::AnyOrder, after);
+    }
 }
 
 /// Programs that write up to three times as fast as their contracts say: what they write beyond
 /// their rate costs them nothing of what they have within it, nor anybody else.
 #[test]
 fn a_writer_that_runs_ahead_finds_room_for_all_that_its_rate_allows() {
-    for timing in [Some(100), Some(50), None] {
+    for timing in [Takes::All, Takes::Part, Takes::Drive, Takes::AnyOrder] {
         for seed in 10..34 {
             let outcome = random_world_at(seed, Policy::SLACK, timing, None, 300);
             assert_eq!((outcome.late, outcome.underruns), (0, 0), "{timing:?}, seed {seed}");
@@ -170,14 +200,14 @@ fn a_writer_that_runs_ahead_finds_room_for_all_that_its_rate_allows() {
 #[test]
 fn no_admitted_request_is_late_where_disks_go_on_before_the_node_hears() {
     for after in [Duration::ZERO, Duration::from_millis(2), Duration::from_millis(20)] {
-        keeps_its_promises(Policy::SLACK, Some(100), Some(after));
-        keeps_its_promises(Policy::SLACK, None, Some(after));
+        keeps_its_promises(Policy::SLACK, Takes::All, Some(after));
+        keeps_its_promises(Policy::SLACK, Takes::Drive, Some(after));
     }
 }
 
 #[test]
 fn no_admitted_request_is_late_at_any_cost_within_bounds_under_delta_l() {
-    keeps_its_promises(Policy::DELTA_L, Some(50), None);
+    keeps_its_promises(Policy::DELTA_L, Takes::Part, None);
 }
 
 /// What these policies admit by their own analysis they keep in a pool, with all that a pool
@@ -185,8 +215,8 @@ fn no_admitted_request_is_late_at_any_cost_within_bounds_under_delta_l() {
 #[test]
 fn no_contract_is_broken_under_policies_that_admit_by_cycles() {
     for policy in [policies::TIME_CYCLE, policies::UCSB] {
-        keeps_in_worlds(policy, None, None, (6, 1));
-        keeps_in_worlds(policy, Some(100), None, (6, 1));
+        keeps_in_worlds(policy, Takes::Drive, None, (6, 1));
+        keeps_in_worlds(policy, Takes::All, None, (6, 1));
     }
 }
 
@@ -194,7 +224,7 @@ fn no_contract_is_broken_under_policies_that_admit_by_cycles() {
 /// late, or the tests above test nothing.
 #[test]
 fn without_admission_and_deadlines_requests_are_late() {
-    let late: u64 = (0..4).map(|seed| random_world(seed, policies::FCFS, None, None).late).sum();
+    let late: u64 = (0..4).map(|seed| random_world(seed, policies::FCFS, Takes::Drive, None).late).sum();
     assert!(late > 100, "only {late} late requests");
 }
 

@@ -92,6 +92,7 @@ impl Findings {
             switch,
             long_reads: None,
             long_writes: None,
+            queue: 1,
             zones: self
                 .zones
                 .iter()

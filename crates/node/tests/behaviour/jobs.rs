@@ -185,6 +185,7 @@ fn hard_disk(zones: &[(Bytes, u64)]) -> disk::Profile {
         switch: Duration::ZERO,
         long_reads: None,
         long_writes: None,
+        queue: 1,
         zones: zones.collect(),
     };
     disk::Profile { kind: Kind::HardDisk(kind), ..profile(Bytes::mib(256), FIXED, FLUSH) }

@@ -40,9 +40,26 @@ pub fn world_keeping<K: Keeps>(
     timing: impl Fn(&Model, &Profile, usize) -> Timing,
 ) -> World<K> {
     let model = model(capacity);
-    let profile = Profile::of(&model);
+    world_of(config, disks, (&model, Profile::of(&model)), timing)
+}
+
+/// A profile of a drive that may have so many commands at a time.
+pub fn holding(model: &Model, queue: u32) -> Profile {
+    let mut profile = Profile::of(model);
+    let disk::Kind::HardDisk(disk) = &mut profile.kind else { panic!("it has an arm") };
+    disk.queue = queue;
+    profile
+}
+
+/// A world with disks of one model, which the node knows by this profile.
+pub fn world_of<K: Keeps>(
+    config: Config,
+    disks: usize,
+    (model, profile): (&Model, Profile),
+    timing: impl Fn(&Model, &Profile, usize) -> Timing,
+) -> World<K> {
     let disks = (0..disks)
-        .map(|index| SimDisk::keeping(profile.capacity(), timing(&model, &profile, index)))
+        .map(|index| SimDisk::keeping(profile.capacity(), timing(model, &profile, index)))
         .collect();
     let mut disks: Vec<SimDisk<K>> = disks;
     sim::format(&mut disks, "test", &profile, 1).unwrap();
