@@ -259,6 +259,15 @@ impl Profile {
         }
     }
 
+    /// The same, where a hard disk may hold so many commands, at least one, and orders them.
+    #[must_use]
+    pub fn with_queue(mut self, queue: u32) -> Self {
+        if let Kind::HardDisk(disk) = &mut self.kind {
+            disk.queue = queue.clamp(1, DEPTH_MAX);
+        }
+        self
+    }
+
     /// How many commands the device may hold, of which it serves one at a time in an order of its
     /// own; 1 where it has no such queue.
     pub fn queue(&self) -> u32 {

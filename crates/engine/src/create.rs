@@ -12,6 +12,10 @@ use std::path::Path;
 use store::{Id, NewDisk, NewPool};
 use units::{Bytes, Duration};
 
+/// An emulated drive that orders its commands itself has so many at a time: twice as many gain a
+/// few percent more, and who comes next waits for twice as many.
+const QUEUE_MAX: u32 = 8;
+
 /// How a pool is made.
 #[derive(Clone, Debug, Default)]
 pub struct CreateOptions {
@@ -108,7 +112,10 @@ fn make(
 
 fn profile(device: &Device, options: &CreateOptions) -> Result<Profile, PoolError> {
     match (&device.model, &options.profile) {
-        (Some(model), _) => Ok(Profile::of(model)),
+        (Some(model), _) => {
+            let held = u32::try_from(model.depth()).unwrap_or(u32::MAX);
+            Ok(Profile::of(model).with_queue(held.min(QUEUE_MAX)))
+        }
         (None, Some(given)) => Ok(Profile { capacity: device.size, ..given.clone() }),
         (None, None) => {
             let path = device.spec.path();

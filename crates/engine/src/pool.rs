@@ -614,10 +614,12 @@ impl Seat {
         let Device { spec, file, model, .. } = self.device;
         let file: Arc<File> = Arc::new(file);
         if let Some(model) = model {
-            let disk = Emulated::new(&model, file, around.clone());
+            let queue = self.profile.queue();
+            let disk = Emulated::new(&model, queue, file, around.clone());
             return Ok(Box::new(Aside::new(disk, around)));
         }
-        match Uring::new(file, self.profile.depth(), around.clone(), warnings) {
+        let depth = self.profile.depth().max(self.profile.queue());
+        match Uring::new(file, depth, around.clone(), warnings) {
             Ok(ring) => Ok(Box::new(Aside::new(ring, around))),
             Err(error) => Err(PoolError::Uring { path: spec.path().to_owned(), error }),
         }

@@ -29,12 +29,7 @@ impl<W> Queue<W> {
 
     /// What the schedule has just started goes beside others.
     pub(crate) fn is_beside(&self) -> bool {
-        self.schedule.depth() == 1 && self.schedule.in_flight() > self.merged_with_device() + 1
-    }
-
-    /// Requests with the device that another one's command serves.
-    fn merged_with_device(&self) -> usize {
-        self.merged.values().map(alloc::vec::Vec::len).sum()
+        self.schedule.depth() == 1 && self.schedule.in_flight() > 1
     }
 
     /// Gives the device a command beside others: each of them may come from anywhere.

@@ -68,7 +68,8 @@ impl<W> Queue<W> {
 
     /// In one command, to one place.
     fn is_one(&self, key: u64) -> bool {
-        self.commands[&key].is_one() && !self.further.contains_key(&key)
+        let entry = &self.commands[&key];
+        !entry.in_parts && entry.rest.is_empty() && !self.further.contains_key(&key)
     }
 
     /// The request that came next to `last`, and the command for it and for what `key` does by now,

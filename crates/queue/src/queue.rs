@@ -21,8 +21,8 @@
 use crate::account::{Account, Counted};
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
 use crate::gaps::Gaps;
-use crate::limits::GAP_MAX;
 use crate::in_any_order::MayGoBeside;
+use crate::limits::GAP_MAX;
 use crate::measured::HostTime;
 use crate::merging::Merging;
 use crate::predictions::{Heads, Predictions, worst};
@@ -752,7 +752,7 @@ impl<W> Queue<W> {
             },
             is_one: &|key| {
                 let may = beside.is_some_and(|may| may(&commands[&key].work));
-                may && commands[&key].is_one() && !places.contains_key(&key)
+                may && !places.contains_key(&key)
             },
         };
         ask(&mut self.schedule, &predictions)
@@ -942,11 +942,6 @@ impl<W> Queue<W> {
 }
 
 impl<W> Entry<W> {
-    /// In one command.
-    pub(crate) fn is_one(&self) -> bool {
-        !self.in_parts && self.rest.is_empty()
-    }
-
     /// The device is given a chunk of it.
     fn cut(&mut self, chunks: &Chunks<W>) {
         (self.begun, self.in_parts) = (true, true);

@@ -4,7 +4,10 @@
 #![allow(clippy::print_stdout)] // figures, for whoever asks with --nocapture
 
 use crate::common::Random;
-use sched::{Chance, Class, Contract, Next, Odds, Options, PolicyKind, Predict, Request, Schedule, Task, TaskId};
+use sched::{
+    Chance, Class, Contract, Next, Odds, Options, PolicyKind, Predict, Request, Schedule, Task,
+    TaskId,
+};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 
 /// The disk's places, and what a way over all of them takes.
@@ -105,7 +108,11 @@ impl World {
             let cost = len + WAY;
             let period = random.within(cost * 2, cost * 16);
             let many = if is_server { random.within(1, 3) } else { 1 };
-            let deadline = if random.one_in(3) { random.within(cost * many, period.max(cost * many)) } else { period };
+            let deadline = if random.one_in(3) {
+                random.within(cost * many, period.max(cost * many))
+            } else {
+                period
+            };
             let deadline = deadline.max(cost * many);
             let period = period.max(deadline);
             let task = Task::new(ticks(period), ticks(deadline), ticks(cost * many));
@@ -165,7 +172,8 @@ impl World {
                 self.keys += 1;
             }
             // As soon as its contract allows, or later.
-            let next = if self.random.one_in(2) { period } else { self.random.within(period, period * 2) };
+            let next =
+                if self.random.one_in(2) { period } else { self.random.within(period, period * 2) };
             self.programs[number].next = now + next;
         }
     }
@@ -256,7 +264,10 @@ fn whatever_the_disk_prefers_nobody_is_late() {
         (0..worlds.unwrap_or(150)).for_each(|seed| run(policy, seed, &mut seen));
         println!("{policy}: {seen:?}");
         let Seen { commands, beside, under_contract_beside, promised, deepest } = seen;
-        assert!(beside * 3 > commands && under_contract_beside * 25 > commands, "{policy}: {seen:?}");
+        assert!(
+            beside * 3 > commands && under_contract_beside * 25 > commands,
+            "{policy}: {seen:?}"
+        );
         assert!(promised * 12 > commands && deepest == 6, "{policy}: {seen:?}");
     }
 }
@@ -324,9 +335,30 @@ fn the_slack_covers_all_in_the_worst_order_to_the_tick() {
                 let outcome = schedule.finished(at(now + cost), 9);
                 let left = outcome.times.deadline.saturating_since(at(now + cost));
                 assert_eq!(outcome.late_by, Duration::ZERO);
-                assert!(short == 1 || left == ticks(gap), "{left}: one more tick would not be late");
+                assert!(
+                    short == 1 || left == ticks(gap),
+                    "{left}: one more tick would not be late"
+                );
             }
         }
+    }
+}
+
+/// What was merged with the first command is in its bound from anywhere, too.
+#[test]
+fn what_was_added_to_a_command_counts_from_anywhere_with_it() {
+    const MORE: u64 = 7;
+    for short in [0, 1] {
+        let deadline = ticks(2 * (2 + WAY) + MORE + 9 - short);
+        let mut schedule = Schedule::new(PolicyKind::SLACK, options(4, 0));
+        schedule.join(at(0), Task::new(ticks(1_000), deadline, ticks(9))).expect("it fits");
+        (0..3).for_each(|key| {
+            schedule.submit(at(0), key, request(Class::best_effort(true), key * 2, 2));
+        });
+        let Next::Start { key: 0, .. } = schedule.next(at(0), &Arm(Lba::new(0))) else { panic!() };
+        assert!(schedule.start_with(at(0), 1, 0, ticks(MORE)));
+        let wanted: &[u64] = if short == 0 { &[2] } else { &[] };
+        assert_eq!(given(&mut schedule, 0), wanted);
     }
 }
 

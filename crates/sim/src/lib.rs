@@ -29,9 +29,9 @@ pub mod workload;
 mod world;
 
 pub use crate::disk::{Fault, SimDisk, Timing};
-pub use crate::ordering::{AnyOrder, Ordering};
 pub use crate::keeps::{Everything, Keeps, Memory, Metadata};
 pub use crate::mechanics::Known;
+pub use crate::ordering::{AnyOrder, Ordering};
 pub use crate::pool::{check, commit, format, open};
 pub use crate::programs::{Greedy, Player, Recorder, Shared, Tally, pattern, pattern_matches};
 pub use crate::random::Random;

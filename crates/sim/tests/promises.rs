@@ -2,8 +2,11 @@
 //! worst that its bounds allow, with greedy programs beside.
 
 use crate::common::*;
+use disk::Profile;
 use node::{Config, Error, Mode, Op, Policy, Reply, WriteRange};
-use sim::{AnyOrder, Fault, Greedy, Ordering, Player, Random, Recorder, Timing, pattern, pattern_matches};
+use sim::{
+    AnyOrder, Fault, Greedy, Ordering, Player, Random, Recorder, Timing, pattern, pattern_matches,
+};
 use units::{Bytes, Duration};
 
 /// How long the disks take.
@@ -30,12 +33,7 @@ struct Outcome {
 /// every byte is checked.
 /// `heard`: how long after the end of a command the node hears of it, where the disk goes on
 /// before; contracts allow for it as for a late host.
-fn random_world(
-    seed: u64,
-    policy: Policy,
-    timing: Takes,
-    heard: Option<Duration>,
-) -> Outcome {
+fn random_world(seed: u64, policy: Policy, timing: Takes, heard: Option<Duration>) -> Outcome {
     random_world_at(seed, policy, timing, heard, 100)
 }
 
@@ -57,7 +55,8 @@ fn random_world_at(
         config.commit_interval = Duration::from_secs(8);
     }
     let model = model(Bytes::GIB);
-    let profile = holding(&model, if matches!(timing, Takes::AnyOrder) { 8 } else { 1 });
+    let profile =
+        Profile::of(&model).with_queue(if matches!(timing, Takes::AnyOrder) { 8 } else { 1 });
     let of_disk = |index| Random::new(seed + index as u64);
     let mut world = world_of(config, disks, (&model, profile), |model, profile, index| {
         let whole = Box::new(profile.clone());
@@ -224,7 +223,8 @@ fn no_contract_is_broken_under_policies_that_admit_by_cycles() {
 /// late, or the tests above test nothing.
 #[test]
 fn without_admission_and_deadlines_requests_are_late() {
-    let late: u64 = (0..4).map(|seed| random_world(seed, policies::FCFS, Takes::Drive, None).late).sum();
+    let late: u64 =
+        (0..4).map(|seed| random_world(seed, policies::FCFS, Takes::Drive, None).late).sum();
     assert!(late > 100, "only {late} late requests");
 }
 

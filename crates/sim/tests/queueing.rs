@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout)] // figures, for whoever asks with --nocapture
 
 use crate::common::*;
-use disk::{CommandQueue, Model};
+use disk::{CommandQueue, Model, Profile};
 use node::{Policy, Priority};
 use sim::{Greedy, Metadata, Ordering, Player, Timing, World};
 use units::{Bytes, Duration};
@@ -17,12 +17,16 @@ const RUN: Duration = Duration::from_secs(60);
 /// were late.
 fn beside(model: &Model, queue: u32, films: u64, rate: u64) -> (f64, u64) {
     let memory = Bytes::mib(256);
-    let profile = holding(model, queue);
-    let mut world: World<Metadata> =
-        world_of(node::Config { memory, ..config(Policy::SLACK) }, 1, (model, profile), |model, _, _| {
+    let profile = Profile::of(model).with_queue(queue);
+    let mut world: World<Metadata> = world_of(
+        node::Config { memory, ..config(Policy::SLACK) },
+        1,
+        (model, profile),
+        |model, _, _| {
             let drive = CommandQueue::new(model, queue as usize, PATIENCE);
             Timing::Ordering(Ordering::Drive(Box::new(drive)))
-        });
+        },
+    );
     let size = Bytes::mib(64);
     for film in 0..films {
         let name = format!("film{film}");

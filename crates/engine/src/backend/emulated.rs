@@ -2,7 +2,8 @@
 //!
 //! The bytes move when the command starts, by plain reads and writes; the end of
 //! the command is held back until the model says that the drive is done. So
-//! `started` and `finished` are the drive's own times. The host's part is kept
+//! `started` and `finished` are the drive's own times; of a drive that has several commands
+//! and orders them itself, `started` is when it was given one. The host's part is kept
 //! apart: how late the thread noticed the end, and how much longer the backing
 //! file took than the drive would have.
 //!
@@ -12,45 +13,90 @@
 use super::{Backend, Completion, Surroundings, copy, merge, zero_unwritten};
 use crate::arena::PAGE;
 use crate::sys;
-use disk::{Drive, Model};
-use node::{DeviceError, DiskAction, DiskCommand, Span};
+use disk::{CommandQueue, Flash, Model};
+use node::{CommandId, DeviceError, DiskAction, DiskCommand, Span};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use units::{Access, Bytes, Command, Duration, Instant, Lba};
 
+/// For how long a drive that orders its commands prefers others to one that waits.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What says how long commands take.
+enum Mechanism {
+    /// An arm, for one command after the other in an order of its own.
+    HardDisk(CommandQueue),
+    Flash(Box<Flash>),
+}
+
 /// An emulated disk at work.
 pub(crate) struct Emulated {
-    drive: disk::Emulated,
+    drive: Mechanism,
     file: Arc<File>,
     around: Surroundings,
-    /// What the drive works on: one command, or as many as a flash device takes.
+    /// What a hard disk has: it is not known when that ends.
+    given: Vec<(CommandId, Instant, Result<(), DeviceError>)>,
+    /// What has ended there, or will on a flash device.
     busy: Vec<Completion>,
     /// Ended without the drive, to be told at the next wait.
     at_once: Vec<Completion>,
 }
 
 impl Emulated {
-    pub(crate) fn new(model: &Model, file: Arc<File>, around: Surroundings) -> Self {
-        Self {
-            drive: disk::Emulated::new(model),
-            file,
-            around,
-            busy: Vec::new(),
-            at_once: Vec::new(),
+    /// A drive that is given up to `queue` commands at a time; of flash as many as it takes.
+    pub(crate) fn new(model: &Model, queue: u32, file: Arc<File>, around: Surroundings) -> Self {
+        let drive = match disk::Emulated::new(model) {
+            disk::Emulated::HardDisk(_) => {
+                Mechanism::HardDisk(CommandQueue::new(model, queue as usize, PATIENCE))
+            }
+            disk::Emulated::Flash(flash) => Mechanism::Flash(flash),
+        };
+        Self { drive, file, around, given: Vec::new(), busy: Vec::new(), at_once: Vec::new() }
+    }
+
+    /// Gives the drive a command whose bytes have moved with this result. How long it takes,
+    /// where that is known now.
+    fn serve(
+        &mut self,
+        started: Instant,
+        (id, command): (CommandId, Command),
+        result: Result<(), DeviceError>,
+    ) -> Option<Duration> {
+        self.take_ended(started);
+        match &mut self.drive {
+            Mechanism::HardDisk(queue) => {
+                queue.submit(started, id.0, command).expect("no more than the drive holds");
+                self.given.push((id, started, result));
+                let end = queue.next_completion().filter(|_| queue.len() == 1)?;
+                Some(end.saturating_since(started))
+            }
+            Mechanism::Flash(flash) => {
+                let service = flash.submit(started, &command);
+                self.busy.push(Completion::of(id, started, started + service, result));
+                Some(service)
+            }
         }
     }
 
-    /// The time of a command, by the model.
-    fn serve(&mut self, started: Instant, command: &Command) -> Duration {
-        match &mut self.drive {
-            disk::Emulated::HardDisk(disk) => {
-                assert!(self.busy.is_empty(), "a hard disk serves one command at a time");
-                disk.serve(started, command)
-            }
-            disk::Emulated::Flash(flash) => flash.submit(started, command),
+    /// What a hard disk has ended by `now`; it has gone on with the next one then.
+    fn take_ended(&mut self, now: Instant) {
+        let Mechanism::HardDisk(queue) = &mut self.drive else { return };
+        while let Some((tag, end)) = queue.complete(now) {
+            let at = self.given.iter().position(|(id, ..)| *id == CommandId(tag));
+            let (id, started, result) = self.given.remove(at.expect("it was given"));
+            self.busy.push(Completion::of(id, started, end, result));
         }
+    }
+
+    /// When something ends.
+    fn next_end(&self) -> Option<Instant> {
+        let of_queue = match &self.drive {
+            Mechanism::HardDisk(queue) => queue.next_completion(),
+            Mechanism::Flash(_) => None,
+        };
+        self.busy.iter().map(|busy| busy.finished).chain(of_queue).min()
     }
 
     /// Moves the bytes of an action between memory and the backing file.
@@ -121,13 +167,12 @@ impl Backend for Emulated {
             self.at_once.push(Completion::of(id, started, started, result));
             return;
         };
-        let service = self.serve(started, &wanted);
+        let Some(service) = self.serve(started, (id, wanted), result) else { return };
         let moved = sys::now().saturating_since(started);
         let longer = moved.saturating_sub(service);
         if !longer.is_zero() {
             self.around.lateness.lock().transfers.record(longer);
         }
-        self.busy.push(Completion::of(id, started, started + service, result));
     }
 
     fn submit(&mut self) {}
@@ -137,12 +182,12 @@ impl Backend for Emulated {
             done.append(&mut self.at_once);
             return;
         }
-        let end = self.busy.iter().map(|busy| busy.finished).min();
-        let wake = [until, end].into_iter().flatten().min();
+        let wake = [until, self.next_end()].into_iter().flatten().min();
         let timeout = wake.map(|wake| wake.saturating_since(sys::now()));
         let woken = self.around.event.wait(timeout);
         let now = sys::now();
         let before = done.len();
+        self.take_ended(now);
         done.extend(self.busy.extract_if(.., |busy| busy.finished <= now));
         for ended in &done[before..] {
             self.around.lateness.lock().noticed_late(now - ended.finished);
@@ -156,14 +201,14 @@ impl Backend for Emulated {
     }
 
     fn in_flight(&self) -> usize {
-        self.at_once.len() + self.busy.len()
+        self.at_once.len() + self.given.len() + self.busy.len()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use disk::{Flash, HardDisk};
+    use disk::{Drive, HardDisk};
     use node::{Blocks, CommandId};
     use units::Direction;
 
@@ -174,8 +219,11 @@ mod tests {
     fn emulated(model: &str) -> Emulated {
         let file = tempfile::tempfile().unwrap();
         file.set_len(64 << 20).unwrap();
-        let model = Model::named(model).unwrap().scaled(Bytes::mib(64)).unwrap();
-        Emulated::new(&model, Arc::new(file), Surroundings::alone())
+        Emulated::new(&self::tests::model(model), 4, Arc::new(file), Surroundings::alone())
+    }
+
+    fn model(name: &str) -> Model {
+        Model::named(name).unwrap().scaled(Bytes::mib(64)).unwrap()
     }
 
     fn run(disk: &mut Emulated, id: u64, action: DiskAction) -> Completion {
@@ -199,7 +247,7 @@ mod tests {
         let read = DiskAction::Read { offset, span, written: Blocks::first(Bytes::kib(8)).into() };
         let read = run(&mut disk, 2, read);
         // The same commands at the same times take the same times on the model.
-        let mut drive = HardDisk::new(disk.drive.model());
+        let mut drive = HardDisk::new(&model("laptop-4200"));
         for (ended, direction) in [(wrote, Direction::Write), (read, Direction::Read)] {
             let access = Access { lba: Lba::containing(offset), len: Bytes::kib(8), direction };
             let service = drive.serve(ended.started, &Command::Transfer(access));
@@ -236,13 +284,46 @@ mod tests {
         }
         assert!(done.is_sorted_by_key(|ended| ended.finished));
         done.sort_by_key(|ended| ended.id);
-        let mut flash = Flash::new(disk.drive.model());
+        let mut flash = Flash::new(&model("ssd-nvme"));
         for (n, ended) in (0..).zip(&done) {
             let (lba, len) = (Lba::containing(Bytes::mib(n * 3)), Bytes::kib(64));
             let access = Access { lba, len, direction: Direction::Read };
             let service = flash.submit(ended.started, &Command::Transfer(access));
             assert_eq!(ended.finished - ended.started, service);
         }
+    }
+
+    /// One after the other, in the order and at the times of the drive, whenever the host looks.
+    #[test]
+    fn a_hard_disk_serves_what_it_has_in_an_order_of_its_own() {
+        let mut disk = disk();
+        let places = [0, 60, 30, 1].map(Bytes::mib);
+        let len = Bytes::kib(4);
+        for (n, offset) in (0..).zip(places) {
+            let (span, written) = (Span { offset: Bytes::mib(n), len }, Blocks::first(len).into());
+            let action = DiskAction::Read { offset, span, written };
+            let (id, predicted) = (CommandId(n), Duration::ZERO);
+            disk.start(DiskCommand { id, action, predicted });
+        }
+        assert_eq!(disk.in_flight(), 4);
+        let mut done = Vec::new();
+        while done.len() < 4 {
+            disk.wait(None, &mut done);
+        }
+        assert_eq!(disk.in_flight(), 0);
+        let mut drive = CommandQueue::new(&model("laptop-4200"), 4, PATIENCE);
+        let started = |id| done.iter().find(|ended| ended.id == id).expect("it ended").started;
+        let mut alike = Vec::new();
+        for (n, offset) in (0..).zip(places) {
+            let at = started(CommandId(n));
+            alike.extend(drive.complete(at));
+            let access = Access { lba: Lba::containing(offset), len, direction: Direction::Read };
+            drive.submit(at, n, Command::Transfer(access)).unwrap();
+        }
+        alike.extend(std::iter::from_fn(|| drive.complete(Instant::MAX)));
+        let ended: Vec<_> = done.iter().map(|ended| (ended.id.0, ended.finished)).collect();
+        assert_eq!(ended, alike);
+        assert!(done.is_sorted_by_key(|ended| ended.finished));
     }
 
     #[test]

@@ -76,7 +76,8 @@ impl Policy for Edl {
 
     fn beside(&mut self, view: &mut View<'_>) -> Option<u64> {
         let (last, _) = view.in_flight().last()?;
-        let next = if last.is_real_time() { view.queues().ready_first().copied() } else { oldest(view) };
+        let next =
+            if last.is_real_time() { view.queues().ready_first().copied() } else { oldest(view) };
         let next = next?;
         view.may_go_beside(&next).then_some(next.key)
     }

@@ -53,9 +53,8 @@ impl Core {
         let (longer, own) = (self.longer_in_any_order(), self.with_gap(anywhere));
         let all = longer.saturating_add(own);
         let ends = self.free_at(now).saturating_add(all);
-        let is_late = |flight: &Flight| {
-            ends > flight.request.promised.min(flight.request.times.deadline)
-        };
+        let is_late =
+            |flight: &Flight| ends > flight.request.promised.min(flight.request.times.deadline);
         if self.in_flight.iter().any(is_late) {
             return false;
         }

@@ -43,14 +43,6 @@ pub fn world_keeping<K: Keeps>(
     world_of(config, disks, (&model, Profile::of(&model)), timing)
 }
 
-/// A profile of a drive that may have so many commands at a time.
-pub fn holding(model: &Model, queue: u32) -> Profile {
-    let mut profile = Profile::of(model);
-    let disk::Kind::HardDisk(disk) = &mut profile.kind else { panic!("it has an arm") };
-    disk.queue = queue;
-    profile
-}
-
 /// A world with disks of one model, which the node knows by this profile.
 pub fn world_of<K: Keeps>(
     config: Config,
