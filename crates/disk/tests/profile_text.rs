@@ -48,11 +48,17 @@ fn shared() -> Profile {
     Profile { bus: Some(BusShare::new(plan).unwrap()), ..linear() }
 }
 
+/// Of a drive that orders what it has.
+fn held() -> Profile {
+    Profile::of(&Model::named("laptop-4200").unwrap()).with_queue(8)
+}
+
 #[test]
 fn a_profile_comes_back_from_its_text_unchanged() {
     let model = Model::named("laptop-4200").unwrap();
     let small = model.scaled(Bytes::mib(300)).unwrap();
-    for profile in [Profile::of(&model), Profile::of(&small), linear(), shared(), spread()] {
+    for profile in [Profile::of(&model), Profile::of(&small), held(), linear(), shared(), spread()]
+    {
         let text = profile.to_toml();
         assert_eq!(Profile::parse(&text).unwrap(), profile, "{text}");
         assert!(text.len() < 4096, "a label has room for 4 KiB; this is {}", text.len());
@@ -71,6 +77,7 @@ fn a_spoiled_profile_says_what_to_do() {
         (&linear().to_toml(), "64MiB", "100B", "give a whole number of sectors"),
         (&hard, "start = 0\n", "start = 1\n", "the first zone starts at 0"),
         (&hard, "cylinders = 3884", "cylinders = 0", "needs cylinders and a rate"),
+        (&held().to_toml(), "queue = 8", "queue = 0", "hard-disk.queue is 0; give 1 to 1024"),
         (&hard, "rotation = ", "turn = ", "unknown field `turn`"),
         (&bus, "380.000001MB/s", "0MB/s", "give at least 292 B/s"),
         (&bus, "380.000001MB/s", "18446744073709551616B/s", "18446744073709551616B/s"),

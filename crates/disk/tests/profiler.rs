@@ -8,8 +8,8 @@
 use crate::common;
 use crate::common::bench::Bench;
 use crate::common::truth::{MODELS, Truth, check, exceeded, judge};
-use disk::profiler::{Findings, Options, Profiler, Step};
-use disk::{Drive, Emulated, HardDisk, Model};
+use disk::profiler::{Findings, Options, Profiler, Question, Step, Timing};
+use disk::{CommandQueue, Drive, Emulated, HardDisk, Model, Profile};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 
 const LAPTOP: &str = include_str!("../../../models/laptop-4200.toml");
@@ -116,6 +116,49 @@ fn a_profiler_goes_on_from_its_journal() {
     let (whole, used) = Profiler::resume(model.capacity(), options, &journal).unwrap();
     assert_eq!(used, journal.len());
     assert_eq!(whole.progress().commands, profiler.progress().commands);
+}
+
+/// A drive that takes several commands is asked how many it should have at a time; one that serves
+/// them as they come should have one.
+#[test]
+fn a_drive_that_orders_its_commands_is_given_several() {
+    let model = Model::parse(LAPTOP).unwrap().scaled(units::Bytes::GIB).unwrap();
+    let profiled = |takes: usize| {
+        let mut drive = CommandQueue::new(&model, takes, Duration::from_secs(2));
+        let mut now = Instant::from_nanos(1_234_567_891);
+        let mut answer = |question: &Question| -> Vec<Timing> {
+            now += question.delay;
+            let failed = false;
+            let mut times =
+                vec![Timing { started: now, finished: now, failed }; question.commands.len()];
+            let (mut given, mut ended) = (0, 0);
+            while ended < times.len() {
+                while given < times.len() && drive.len() < takes.min(question.depth as usize) {
+                    drive.submit(now, given as u64, question.commands[given]).unwrap();
+                    times[given].started = now;
+                    given += 1;
+                }
+                now = drive.next_completion().expect("it has some");
+                let (tag, end) = drive.complete(now).expect("just seen");
+                times[tag as usize].finished = end;
+                ended += 1;
+            }
+            times
+        };
+        let mut profiler = Profiler::new(model.capacity(), Options::quick()).unwrap();
+        while let Step::Ask(question) = profiler.poll() {
+            profiler.done(&answer(&question));
+        }
+        let findings = profiler.findings().unwrap();
+        let text = findings.to_toml().unwrap();
+        let profile = Profile::parse(&text).unwrap();
+        let held = findings.held.clone().expect("it was tried");
+        assert_eq!(profile.queue(), held.queue);
+        assert!(text.contains("queue-depths"), "{text}");
+        println!("takes {takes}: {held:?}");
+        held.queue
+    };
+    assert_eq!([1, 32].map(profiled), [1, 8]);
 }
 
 /// The rate of a stream in chunks of `sectors` on the outer tracks, without noise.

@@ -192,6 +192,15 @@ pub struct Flat {
     pub steady: Option<Steady>,
 }
 
+/// How a disk with an arm goes about several commands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// With how many at a time it is as fast as it becomes; 1 where it gains little by others.
+    pub queue: u32,
+    /// The time of a small read at a random place by commands in flight.
+    pub depths: Vec<(u32, Duration)>,
+}
+
 /// What becomes of writes that go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steady {
@@ -228,6 +237,8 @@ pub struct Findings {
     pub mechanics: Option<Mechanics>,
     /// By how much long reads exceed what the parts found account for.
     pub excess: Duration,
+    /// Several commands at a time, where the target rotates.
+    pub held: Option<Held>,
     /// The cache, where there is one.
     pub cache: Option<Cache>,
     /// Writes, where they were allowed.
@@ -261,6 +272,7 @@ impl Findings {
             zones_exact: false,
             mechanics: None,
             excess: Duration::ZERO,
+            held: None,
             cache: None,
             write_buffer: None,
             chunks: Vec::new(),

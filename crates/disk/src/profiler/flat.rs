@@ -44,7 +44,7 @@ impl Session {
     }
 
     /// Time from the first start to the last end of a burst, divided by its commands.
-    async fn burst_cost(
+    pub async fn burst_cost(
         &mut self,
         count: usize,
         size: Bytes,

@@ -29,6 +29,7 @@ mod desk;
 mod findings;
 mod flat;
 mod geometry;
+mod held;
 mod journal;
 mod procedure;
 mod profile;
@@ -41,8 +42,8 @@ mod two_phase;
 
 pub use beside::{Beside, Round, Sharing, SharingSeen, Together};
 pub use findings::{
-    Cache, Chunk, Findings, Flat, FlatCost, Measured, Mechanics, SeekPoint, Steady, Throughput,
-    WriteBuffer, ZoneFound,
+    Cache, Chunk, Findings, Flat, FlatCost, Held, Measured, Mechanics, SeekPoint, Steady,
+    Throughput, WriteBuffer, ZoneFound,
 };
 pub use two_phase::TwoPhase;
 

@@ -93,7 +93,9 @@ async fn rotating(session: &mut Session, findings: &mut Findings) -> Result<(), 
         .collect();
     findings.throughput = session.find_throughput(Some(&geometry)).await?;
     find_mechanics(session, findings, &geometry).await?;
-    check_bounds(session, findings).await
+    check_bounds(session, findings).await?;
+    findings.held = Some(session.find_held().await?);
+    Ok(())
 }
 
 async fn find_mechanics(

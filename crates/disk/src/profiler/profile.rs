@@ -92,7 +92,7 @@ impl Findings {
             switch,
             long_reads: None,
             long_writes: None,
-            queue: 1,
+            queue: self.held.as_ref().map_or(1, |held| held.queue),
             zones: self
                 .zones
                 .iter()
@@ -264,6 +264,13 @@ impl Findings {
                 format!("[{d}, \"{mean}\", \"{deviation}\", \"{low}\", \"{high}\"]")
             }),
         );
+        if let Some(held) = &self.held {
+            text.line("queue", held.queue, "commands that it is given at a time");
+            text.0.push_str("# in flight, time of a small read at a random place\n");
+            let depths = held.depths.iter();
+            let row = |(n, each): &(u32, Duration)| format!("[{n}, \"{}\"]", time(*each));
+            text.rows("queue-depths", depths.map(row));
+        }
         text.0.push_str("# first sector, cylinders, sectors per track, skews\n");
         text.rows(
             "zones",

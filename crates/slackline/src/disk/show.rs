@@ -75,6 +75,7 @@ fn json(profile: &Profile, model: Option<&Model>) -> Value {
         "capacity_bytes": profile.capacity().get(),
         "flush_ns": profile.flush().as_nanos(),
         "depth": profile.depth(),
+        "queue": profile.queue(),
         "latency_ns": profile.latency().as_nanos(),
         "bus": profile.bus.as_ref().map(bus),
         "worst": bounds,
@@ -102,6 +103,7 @@ fn text(profile: &Profile, model: Option<&Model>) -> String {
     match &profile.kind {
         Kind::HardDisk(disk) => {
             line("turn", disk.rotation.to_string());
+            line("commands at a time", disk.queue.to_string());
             let seeks = disk.seek.points();
             if let [_, first, .., last] = seeks {
                 line("seek, at most", format!("{} to {}", first.1, last.1));
