@@ -205,6 +205,14 @@ impl<K: Keeps> SimDisk<K> {
         self.capacity
     }
 
+    /// The most commands that it had at a time, where it serves them in [any order](Ordering::Any).
+    pub fn deepest(&self) -> usize {
+        match &self.timing {
+            Timing::Ordering(Ordering::Any(any)) => any.deepest,
+            _ => 1,
+        }
+    }
+
     /// Commands served since it was made.
     pub fn served(&self) -> u64 {
         self.served
@@ -308,6 +316,9 @@ impl<K: Keeps> SimDisk<K> {
             }
         }
         self.running.clear();
+        if let Timing::Ordering(ordering) = &mut self.timing {
+            ordering.cut();
+        }
         self.busy_until = Instant::EPOCH;
         self
     }

@@ -2,7 +2,7 @@
 
 use crate::Random;
 use disk::{CommandQueue, Profile};
-use units::{Command, Instant, Lba};
+use units::{Command, Duration, Instant, Lba};
 
 /// In which order.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct AnyOrder {
     running: Option<(u64, Instant)>,
     head: Lba,
     /// The most that it had at a time.
-    pub deepest: usize,
+    pub(crate) deepest: usize,
 }
 
 impl AnyOrder {
@@ -60,6 +60,17 @@ impl Ordering {
                 any.begin(now);
                 let running = usize::from(any.running.is_some());
                 any.deepest = any.deepest.max(any.waiting.len() + running);
+            }
+        }
+    }
+
+    /// The power goes: of what it had nothing ends.
+    pub(crate) fn cut(&mut self) {
+        match self {
+            Self::Drive(queue) => queue.lose_power(Instant::EPOCH, Duration::ZERO).for_each(drop),
+            Self::Any(any) => {
+                any.waiting.clear();
+                any.running = None;
             }
         }
     }

@@ -5,7 +5,8 @@ use crate::common::*;
 use disk::Profile;
 use node::{Config, Error, Mode, Op, Policy, Reply, WriteRange};
 use sim::{
-    AnyOrder, Fault, Greedy, Ordering, Player, Random, Recorder, Timing, pattern, pattern_matches,
+    AnyOrder, Fault, Greedy, Ordering, Player, Random, Recorder, SimDisk, Timing, pattern,
+    pattern_matches,
 };
 use units::{Bytes, Duration};
 
@@ -136,6 +137,10 @@ fn random_world_at(
         assert_eq!((tally.bytes + tally.gaps, tally.wrong), (size, Bytes::ZERO), "seed {seed}");
         // Only a schedule that promises nothing may end in gaps.
         assert!(policy == policies::FCFS || tally.gaps.is_zero(), "seed {seed}");
+    }
+    if matches!(timing, Takes::AnyOrder) {
+        let deepest = world.disks.iter().map(SimDisk::deepest).max();
+        assert_eq!(deepest, Some(8), "seed {seed}: as many as they may");
     }
     Outcome {
         late: late(&world),

@@ -9,11 +9,11 @@
 
 mod client;
 
-use crate::common::{MEMORY, config, model, world};
+use crate::common::{MEMORY, config, model, world_of};
 use client::{CELL, Client, Log, VOLUMES, name, placement, stamps};
 use node::{Node, Op, Policy, Reply};
 use sim::history::{Event, Kind, Violation, check};
-use sim::{Fault, Random, SimDisk, Timing, World};
+use sim::{AnyOrder, Fault, Ordering, Random, SimDisk, Timing, World};
 use std::cell::RefCell;
 use std::rc::Rc;
 use units::{Bytes, Duration};
@@ -35,6 +35,8 @@ struct Outcome {
     shrunk_beside: u64,
     /// Commands that disk 0 has served before the first cut.
     commands: u64,
+    /// The most commands that a disk had at a time.
+    deepest: usize,
 }
 
 /// One history; its violation where there is no order that explains it.
@@ -44,10 +46,17 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
     config.commit_interval = Duration::from_millis(random.between(50, 800));
     // Little memory now and then, so that programs wait for it.
     config.memory = if random.chance(30) { node::limits::MEMORY_MIN } else { MEMORY };
-    let profile = disk::Profile::of(&model(Bytes::mib(96)));
+    let model = model(Bytes::mib(96));
+    // In every other history the disks have several commands, and serve them in any order.
+    let in_any_order = Random::new(seed ^ 0x0dd).chance(50);
+    let profile = disk::Profile::of(&model).with_queue(if in_any_order { 8 } else { 1 });
     let disks = random.between(1, 2) as usize;
-    let mut world = world(config, disks, Bytes::mib(96), |_, profile, index| {
-        Timing::WithinBound(Box::new(profile.clone()), Random::new(seed + index as u64))
+    let mut world = world_of(config, disks, (&model, profile.clone()), |_, profile, index| {
+        let random = Random::new(seed + index as u64);
+        match in_any_order {
+            true => Timing::Ordering(Ordering::Any(Box::new(AnyOrder::new(profile, random)))),
+            false => Timing::WithinBound(Box::new(profile.clone()), random),
+        }
     });
     // In every other history disks go on before the node hears of the ends, as with threads.
     let mut host = Random::new(seed ^ 0x1a7e);
@@ -106,6 +115,7 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
     let log = log.borrow();
     (outcome.done, outcome.shrunk_beside) = (log.done, log.shrunk_beside);
     outcome.reads = check(&log.events)?.reads;
+    outcome.deepest = world.disks.iter().map(SimDisk::deepest).max().unwrap_or(0);
     Ok(outcome)
 }
 
@@ -138,7 +148,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 
 #[test]
 fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() {
-    let (mut done, mut shrunk_beside) = ([0; 8], 0);
+    let (mut done, mut shrunk_beside, mut deep) = ([0; 8], 0, 0);
     let (histories, first) = (number("SLACKLINE_HISTORIES", 300), number("SLACKLINE_FIRST", 0));
     for seed in first..first + histories {
         let trouble = Trouble::Errors([0, 0, 1_000, 20_000][seed as usize % 4]);
@@ -149,6 +159,7 @@ fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() 
         }
         done[7] += outcome.reads;
         shrunk_beside += outcome.shrunk_beside;
+        deep += u64::from(outcome.deepest > 2);
         if (seed + 1).is_multiple_of(10_000) {
             eprintln!("{} of {histories} histories", seed + 1 - first);
         }
@@ -157,8 +168,10 @@ fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() 
     eprintln!(
         "{histories} histories: {writes} writes, {changes} resizes and deletions, {reads} reads, \
          {syncs} syncs, {streams} streams, {durable} times durable, {played} pieces played, \
-         {cells} cells read, {shrunk_beside} volumes made smaller while somebody recorded to them"
+         {cells} cells read, {shrunk_beside} volumes made smaller while somebody recorded to them, \
+         {deep} with three commands or more at a disk"
     );
+    assert!(deep > histories / 10, "only {deep} with several commands at a disk");
     assert!(shrunk_beside > histories / 100, "only {shrunk_beside} made smaller beside a writer");
     for (what, count) in
         [writes, changes, reads, syncs, streams, durable, played].iter().enumerate()
