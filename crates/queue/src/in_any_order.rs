@@ -5,14 +5,10 @@
 //! and has had one command alone. Best effort that somebody waits for is not held up by others that
 //! the device has already: while such comes, it has one command at a time.
 
-use crate::predictions::worst;
+use crate::predictions::{MayGoBeside, worst};
 use crate::queue::{Next, Queue};
 use disk::Head;
 use units::Instant;
-
-/// Whether the device may have a command for this beside others: where nothing else depends on
-/// when it is served.
-pub type MayGoBeside<W> = fn(&W) -> bool;
 
 impl<W> Queue<W> {
     /// From now on the device may have several commands, as many as its schedule says, where

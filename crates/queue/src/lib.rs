@@ -27,7 +27,7 @@ mod queue;
 pub use account::{Account, Traffic};
 pub use chunks::{Chunks, Cut};
 pub use handle::{Handle, Shared};
-pub use in_any_order::MayGoBeside;
 pub use measured::{HostTime, Measuring};
 pub use merging::{Merging, Side};
+pub use predictions::MayGoBeside;
 pub use queue::{Device, DeviceTime, Ended, Next, Queue, Rest, Use, between_parts};

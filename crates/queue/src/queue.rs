@@ -21,11 +21,10 @@
 use crate::account::{Account, Counted};
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
 use crate::gaps::Gaps;
-use crate::in_any_order::MayGoBeside;
 use crate::limits::GAP_MAX;
 use crate::measured::HostTime;
 use crate::merging::Merging;
-use crate::predictions::{Heads, Predictions, worst};
+use crate::predictions::{Heads, MayGoBeside, Predictions, worst};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};

@@ -316,7 +316,9 @@ fn the_slack_covers_all_in_the_worst_order_to_the_tick() {
                 assert_eq!(keys, wanted, "{policy}, gap {gap}, {many}, short by {short}");
                 assert_eq!(schedule.with_disk().collect::<Vec<_>>(), wanted);
 
-                (0..4).for_each(|key| drop(schedule.cancel(key)));
+                (0..4).for_each(|key| {
+                    schedule.cancel(key);
+                });
                 schedule.submit(at(0), 9, request(Class::RealTime(id), 0, cost));
                 let mut now = 0;
                 // The first to come is the last to be served.

@@ -466,7 +466,7 @@ impl Schedule {
                 state.push(flight.request.times.deadline.as_nanos().wrapping_sub(now.as_nanos()));
             }
             if core.options.any_order > 1 {
-                state.extend([flight.request.key, flight.predicted.as_nanos()]);
+                state.push(flight.predicted.as_nanos());
                 state.push(flight.request.times.deadline.as_nanos().wrapping_sub(now.as_nanos()));
                 state.push(
                     now.saturating_since(flight.started).as_nanos().min(BESIDE_FOR.as_nanos()),

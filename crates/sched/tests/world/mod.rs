@@ -32,6 +32,9 @@ impl Predict for Sectors {
             _ => unreachable!("the small world does not flush"),
         }
     }
+    fn bound_anywhere(&self, _: u64, command: &Command) -> Option<Duration> {
+        Some(self.bound(Lba::new(0), command))
+    }
 }
 
 /// Ends at one place, whatever it costs: the head makes no difference here.
@@ -74,6 +77,8 @@ pub struct Rules {
     /// States that differ only in what the schedule remembers to be quick are searched
     /// too: it must not matter.
     pub bounds: bool,
+    /// The disk holds up to so many commands, and serves them in any order.
+    pub holds: usize,
     /// Give up (and say so) after this many states.
     pub states_max: usize,
 }
@@ -90,6 +95,7 @@ impl Rules {
         joins: false,
         leaves: false,
         bounds: false,
+        holds: 1,
         states_max: 300_000,
     };
 }
@@ -137,6 +143,8 @@ struct State {
     tasks: Vec<Member>,
     /// The command that the disk works on: its key, and how much of its bound is left.
     running: Option<(u64, u64)>,
+    /// What else it was given: keys, and what each costs.
+    inside: Vec<(u64, u64)>,
     /// The disk has not been asked yet at this instant.
     fresh: bool,
     trace: Option<std::rc::Rc<Step>>,
@@ -219,16 +227,35 @@ pub fn schedule_of_mix(
     burst: u64,
     admission: bool,
 ) -> (Schedule, Vec<TaskId>) {
+    schedule_holding(set, policy, burst, admission, 1)
+}
+
+/// The same, on a disk that holds so many commands.
+fn schedule_holding(
+    set: &[Deal],
+    policy: &dyn Policy,
+    burst: u64,
+    admission: bool,
+    holds: usize,
+) -> (Schedule, Vec<TaskId>) {
     // Some bursts count in ticks alone, some in requests, too.
     let (burst_requests, burst) = (burst % 2, Duration::from_nanos(burst));
     let (reserve, gap) = (Duration::ZERO, Duration::ZERO);
     let options =
         Options { admission, reserve, burst, burst_requests, depth: 1, gap, ..Options::default() };
+    let options = Options { any_order: u32::try_from(holds).expect("a few"), ..options };
     let mut schedule = Schedule::with_policy(policy.clone_box(), options);
     let join =
         |deal: &Deal| schedule.join(Instant::EPOCH, deal.contract()).expect("an admitted set");
     let ids = set.iter().map(join).collect();
     (schedule, ids)
+}
+
+impl State {
+    /// What the disk has: keys, and what is left of each.
+    fn in_disk(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.running.iter().chain(&self.inside).copied()
+    }
 }
 
 impl<'a> World<'a> {
@@ -241,7 +268,8 @@ impl<'a> World<'a> {
     fn run(mut self, policy: &dyn Policy, burst: u64) -> Found {
         let joined = self.set.len() - usize::from(self.rules.joins);
         let set = &self.set[..joined];
-        let (schedule, ids) = schedule_of_mix(set, policy, burst, !self.rules.unchecked);
+        let admission = !self.rules.unchecked;
+        let (schedule, ids) = schedule_holding(set, policy, burst, admission, self.rules.holds);
         let member = |(at, &deal): (usize, &Deal)| Member {
             id: ids.get(at).copied(),
             deal,
@@ -250,7 +278,15 @@ impl<'a> World<'a> {
             open: [false; 2],
         };
         let tasks = self.set.iter().enumerate().map(member).collect();
-        self.push(State { schedule, now: 0, tasks, running: None, fresh: true, trace: None });
+        self.push(State {
+            schedule,
+            now: 0,
+            tasks,
+            running: None,
+            inside: Vec::new(),
+            fresh: true,
+            trace: None,
+        });
         while let Some(state) = self.stack.pop() {
             self.moves(state);
             if self.found.miss.is_some() {
@@ -270,6 +306,12 @@ impl<'a> World<'a> {
         let (key, left) = state.running.unwrap_or((u64::MAX, 0));
         let kind = if key < OFFER { 0 } else { 1 };
         self.scratch.extend([kind, left, u64::from(state.fresh)]);
+        if self.rules.holds > 1 {
+            // Which of a task's two keys it is does not matter.
+            let of = |key: u64| if key < OFFER { key / 2 } else { OFFER };
+            self.scratch.push(of(key));
+            self.scratch.extend(state.inside.iter().flat_map(|&(key, cost)| [of(key), cost]));
+        }
         self.scratch.extend(state.tasks.iter().map(|task| {
             let open = u64::from(task.open[0]) + 2 * u64::from(task.open[1]);
             open + 4 * u64::from(task.id.is_some())
@@ -351,7 +393,8 @@ impl<'a> World<'a> {
     fn releases_from(&mut self, state: State, at: usize, any: bool) {
         let Some(&member) = state.tasks.get(at) else {
             // An idle disk is asked again as soon as a request comes.
-            if state.running.is_none() && (state.fresh || any) {
+            let has_room = state.running.is_none() || state.inside.len() + 1 < self.rules.holds;
+            if has_room && (state.fresh || any) {
                 self.choices(state);
             } else {
                 self.tick(state);
@@ -424,7 +467,9 @@ impl<'a> World<'a> {
             let larger = given < OFFER_MAX && self.choice(&state, given + 3).1;
             assert!(!larger, "a larger one is taken than was refused");
         }
-        if self.rules.tight {
+        // Beside what is under contract goes no best effort, whatever the slack.
+        let is_asked_for_it = state.in_disk().all(|(key, _)| key >= OFFER);
+        if self.rules.tight && is_asked_for_it {
             let mut state = state.clone();
             if servers {
                 // Their own requests compete with what is on offer: ask for the number.
@@ -445,17 +490,25 @@ impl<'a> World<'a> {
     fn choice(&self, state: &State, size: u64) -> (State, bool) {
         let mut after = state.clone();
         let now = Instant::from_nanos(after.now);
+        let is_free = |offer: &u64| state.in_disk().all(|(key, _)| key != *offer);
+        let offer = (0..).map(|other| OFFER + size + 100 * other).find(is_free).expect("some is");
         if size > 0 {
             let class =
                 if self.rules.background { Class::Background } else { Class::best_effort(true) };
             let request = Request { class, command: command(size) };
-            after.schedule.submit(now, OFFER + size, request);
+            after.schedule.submit(now, offer, request);
         }
         let next = after.schedule.next(now, &Sectors);
-        let withdrawn = size > 0 && after.schedule.cancel(OFFER + size);
+        let withdrawn = size > 0 && after.schedule.cancel(offer);
         after.fresh = false;
         if let Next::Start { key, predicted } = next {
-            after.running = Some((key, predicted.as_nanos()));
+            // Where there is room it is asked again.
+            after.fresh = state.in_disk().count() + 1 < self.rules.holds;
+            let given = (key, predicted.as_nanos());
+            match after.running {
+                None => after.running = Some(given),
+                Some(_) => after.inside.push(given),
+            }
             self.note(&mut after, |state| format!("{}: starts {key} of {predicted}", state.now));
         }
         let taken = matches!(next, Next::Start { key, .. } if key >= OFFER);
@@ -495,10 +548,21 @@ impl<'a> World<'a> {
         self.note(&mut state, |state| {
             format!("{}: {key} ends, late by {}", state.now, outcome.late_by)
         });
-        if outcome.late_by.is_zero() {
-            self.push(state);
-        } else {
+        if !outcome.late_by.is_zero() {
             self.found.miss = Some(path(&state.trace));
+            return;
+        }
+        if state.inside.is_empty() {
+            return self.push(state);
+        }
+        // It goes on with any of the others.
+        for next in 0..state.inside.len() {
+            let mut after = state.clone();
+            after.running = Some(after.inside.remove(next));
+            self.note(&mut after, |state| {
+                format!("{}: goes on with {:?}", state.now, state.running)
+            });
+            self.push(after);
         }
     }
 
@@ -522,6 +586,11 @@ fn one_tick_more_is_too_much(state: &State, extra: u64) -> bool {
     }
     let mut free_at = state.now + extra;
     let mut running = None;
+    let in_disk: Vec<_> = state.in_disk().collect();
+    for (key, left) in in_disk {
+        state.schedule.finished(Instant::from_nanos(state.now), key);
+        free_at += left;
+    }
     let ticks: Vec<Ticks> = state.tasks.iter().map(|task| task.deal.ticks).collect();
     let end = free_at + 4 * crate::common::common_multiple(&ticks);
     let mut key = OFFER;

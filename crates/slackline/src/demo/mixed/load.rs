@@ -7,7 +7,7 @@ use super::super::samples::Samples;
 use super::super::stamp::{SECTOR, fill};
 use super::super::{failed, progress::Progress};
 use super::database::Database;
-use super::{Scene, tools};
+use super::{Scene, copies, tools};
 use crate::failure::Failure;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -31,6 +31,8 @@ pub struct Places<'a> {
     pub database: &'a Database,
     /// What is backed up.
     pub home: PathBuf,
+    /// Files that are copied, each by a program of its own.
+    pub copied: Vec<PathBuf>,
 }
 
 /// What the programs saw of one run.
@@ -41,6 +43,8 @@ pub struct Run {
     pub transactions: Samples,
     /// What the backup read.
     pub backup: Rate,
+    /// What was copied, where anything was.
+    pub copied: Option<Rate>,
     /// Requests under contract, and those that ended after their deadline; none without contracts.
     pub requests: Option<[u64; 2]>,
 }
@@ -65,7 +69,7 @@ impl Run {
     }
 }
 
-/// Runs all four.
+/// Runs all of them.
 pub fn run(
     title: &'static str,
     places: Places<'_>,
@@ -77,7 +81,7 @@ pub fn run(
         scene.seconds
     ));
     tools::forget_cached()?;
-    let Places { film, recording, database, home } = places;
+    let Places { film, recording, database, home, copied } = places;
     let mut film = Reader::new(film, FILM, PIECE);
     film.touch()?; // once the first piece is there, the window is full
     let start = Instant::now() + std(LEAD);
@@ -92,13 +96,20 @@ pub fn run(
             database.transactions(title.rsplit(' ').next().unwrap_or(title), scene.seconds)
         });
         let backup = threads.spawn(|| back_up(&home, span));
+        let copies: Vec<_> =
+            copied.iter().map(|path| threads.spawn(move || copies::copy(path, span))).collect();
         let panicked = |_| failed("a program of the scene panicked");
+        let rate = |bytes| Rate::of(Bytes::new(bytes), span.duration());
+        let is_copied = !copies.is_empty();
+        let copies = copies.into_iter().map(|copy| copy.join().map_err(panicked)?);
+        let copies: u64 = copies.sum::<Result<_, Failure>>()?;
         Ok(Run {
             title,
             film: film.join().map_err(panicked)??,
             recording: recording.join().map_err(panicked)??.0,
             transactions: transactions.join().map_err(panicked)??,
-            backup: Rate::of(Bytes::new(backup.join().map_err(panicked)??), span.duration()),
+            backup: rate(backup.join().map_err(panicked)??),
+            copied: is_copied.then(|| rate(copies)),
             requests: None,
         })
     })

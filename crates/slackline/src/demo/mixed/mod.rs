@@ -4,6 +4,7 @@
 //! The scene of the Clockwise thesis, section 5.3: continuous media beside ordinary file
 //! systems. Each program is what people use: PostgreSQL and pgbench on ext4, tar on files.
 
+mod copies;
 mod database;
 mod load;
 mod plain;
@@ -30,6 +31,11 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20,
           value_parser = clap::value_parser!(u64).range(2..=600))]
     seconds: u64,
+    /// Beside these, so many programs copy files without a pause, as best effort: half of them in the
+    /// database's file system, half in that of the backup
+    #[arg(long, value_name = "N", default_value_t = 0,
+          value_parser = clap::value_parser!(u64).range(..=64))]
+    copies: u64,
     /// Keep the disk and the logs in this new folder
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
@@ -45,6 +51,7 @@ const DATABASE: Bytes = Bytes::mib(768);
 #[derive(Clone, Copy)]
 struct Scene {
     seconds: u64,
+    copies: u64,
 }
 
 impl Scene {
@@ -63,8 +70,12 @@ impl Scene {
     const FILE: Bytes = Bytes::mib(4);
 
     fn disk(self) -> Bytes {
-        (self.stream() * 4 + Self::FILE * self.files() + DATABASE + Bytes::mib(256))
-            .round_up(Bytes::GIB)
+        (self.stream() * 4
+            + Self::FILE * self.files()
+            + DATABASE
+            + copies::room(self.copies)
+            + Bytes::mib(256))
+        .round_up(Bytes::GIB)
     }
 }
 
@@ -72,7 +83,7 @@ impl Scene {
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let tools = tools::Tools::find()?;
     let mut progress = Progress::new();
-    let scene = Scene { seconds: args.seconds };
+    let scene = Scene { seconds: args.seconds, copies: args.copies };
     let runs = all_runs(args, scene, &tools, &mut progress);
     progress.clear();
     let runs = runs?;

@@ -4,7 +4,7 @@ use super::super::{failed, folder, progress::Progress};
 use super::database::Database;
 use super::load::{self, FILM, Ordinary, Places, Run};
 use super::tools::{self, Tools};
-use super::{super::MODEL, Scene};
+use super::{super::MODEL, Scene, copies};
 use crate::failure::Failure;
 use report::quoted;
 use std::fs::File;
@@ -29,6 +29,7 @@ pub fn runs(
     load::write_file(&film, FILM, scene.stream())?;
     let home = root.join("home");
     load::make_home(&home, scene, progress)?;
+    let copied = copies::make(&[&root], scene.copies)?;
     let database = Database::start(folder, "postgres-ext4", &root.join("database"), tools)?;
     let mut runs = Vec::new();
     for (scheduler, title) in SCHEDULERS {
@@ -48,6 +49,7 @@ pub fn runs(
             recording: &mut open(File::create(&recording), &recording)?,
             database: &database,
             home: home.clone(),
+            copied: copied.clone(),
         };
         runs.push(load::run(title, places, scene, progress)?);
     }

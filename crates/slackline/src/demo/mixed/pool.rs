@@ -8,7 +8,7 @@ use super::super::{MODEL, failed, folder, progress::Progress};
 use super::database::Database;
 use super::load::{self, FILM, PIECE, Places, Run};
 use super::tools::{self, Tools};
-use super::{DATABASE, Scene};
+use super::{DATABASE, Scene, copies};
 use crate::failure::Failure;
 use client::Client;
 use client::control::VolumeCreate;
@@ -63,9 +63,10 @@ pub fn run(
     let home = mounted.join("home");
     load::make_home(&home, scene, progress)?;
     in_background(&home)?;
+    let copied = copies::make(&[&ext4, &mounted], scene.copies)?;
     let database = Database::start(folder, "postgres-nbd", &ext4.join("database"), tools)?;
     database.fill()?;
-    let run = play(client, &database, home, scene, progress)?;
+    let run = play(client, &database, (home, copied), scene, progress)?;
     Ok(run)
 }
 
@@ -85,7 +86,7 @@ fn attach(folder: &Path) -> Result<String, Failure> {
 fn play(
     client: &Client,
     database: &Database,
-    home: PathBuf,
+    (home, copied): (PathBuf, Vec<PathBuf>),
     scene: Scene,
     progress: &mut Progress,
 ) -> Result<Run, Failure> {
@@ -93,7 +94,7 @@ fn play(
     let mut writer = client.writer("recording", contract(), Bytes::ZERO)?;
     let streams = [reader.stream(), writer.stream()];
     let mut film = Incoming::new(reader, PIECE);
-    let places = Places { film: &mut film, recording: &mut writer, database, home };
+    let places = Places { film: &mut film, recording: &mut writer, database, home, copied };
     let mut run = load::run("Slackline", places, scene, progress)?;
     let mut requests = [0, 0];
     for id in streams {
@@ -101,6 +102,9 @@ fn play(
         requests[0] += stream.requests;
         requests[1] += stream.late_requests;
     }
+    // What the database has at least is a contract, too.
+    let account = client.volume("database")?.account;
+    requests = [requests[0] + account.requests, requests[1] + account.late_requests];
     run.requests = Some(requests);
     film.close()?;
     writer.close()?;

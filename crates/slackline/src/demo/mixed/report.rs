@@ -7,7 +7,7 @@ use super::load::{PIECE, Run};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
-use units::Duration;
+use units::{Duration, Rate};
 
 const WHAT: usize = 36;
 const RUN: usize = 20;
@@ -41,6 +41,10 @@ pub fn told(runs: &[Run], seconds: u64, broken: &[String], picture: Option<&Path
         row(&mut text, what, runs, |run| run.transactions.quantile(per_mille).to_string());
     }
     row(&mut text, "backup by tar", runs, |run| run.backup.to_string());
+    if runs.iter().any(|run| run.copied.is_some()) {
+        let copied = |run: &Run| run.copied.map_or_else(String::new, |rate| rate.to_string());
+        row(&mut text, "copied by others", runs, copied);
+    }
     row(&mut text, "host: lateness of wake-ups, max", runs, |run| wakeups(run).max().to_string());
     let _ = write!(
         text,
@@ -81,6 +85,7 @@ pub fn json(runs: &[Run], seconds: u64, broken: &[String]) -> Value {
             "transaction_p99_ns": ns(run.transactions.quantile(990)),
             "transaction_longest_ns": ns(run.transactions.max()),
             "backup_bytes_per_second": run.backup.get(),
+            "copied_bytes_per_second": run.copied.map(Rate::get),
             "host_lateness_max_ns": ns(wakeups(run).max()),
         })
     };
