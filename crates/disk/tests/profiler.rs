@@ -8,7 +8,7 @@
 use crate::common;
 use crate::common::bench::Bench;
 use crate::common::truth::{MODELS, Truth, check, exceeded, judge};
-use disk::profiler::{Findings, Options, Profiler, Question, Step, Timing};
+use disk::profiler::{COMMAND_MAX, Findings, Options, Profiler, Question, Step, Timing};
 use disk::{CommandQueue, Drive, Emulated, HardDisk, Model, Profile};
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 
@@ -232,6 +232,21 @@ fn models_with_caches_are_found_out() {
         println!("  beyond the found bound: {over} ppm of reads; bound/actual {percent} %");
     }
     assert!(good, "see the table");
+}
+
+/// A drive of today: its cache holds reads as long as the longest that are asked for.
+#[test]
+fn a_large_cache_is_read_in_commands_of_bounded_length() {
+    let text = include_str!("../../../models/hdd-7200-20tb.toml");
+    let large = text.replace("segment_sectors = 8192", "segment_sectors = 65536");
+    let model = Model::parse(&large).unwrap().scaled(Bytes::mib(8_192)).unwrap();
+    let mut bench = Bench::new(Box::new(Emulated::new(&model)));
+    let findings = bench.profile(model.capacity(), Options::quick());
+    let profile = findings.profile().unwrap();
+    assert!(matches!(profile.kind, disk::Kind::HardDisk(_)));
+    assert!(bench.longest == COMMAND_MAX, "{} at the most", bench.longest);
+    let cache = findings.cache.expect("it has one");
+    assert!(cache.segment.value >= COMMAND_MAX, "{cache:?}");
 }
 
 /// A device without rotation is told from one that has it, and costs what it costs.

@@ -11,7 +11,9 @@ use crate::device::{self, DeviceSpec};
 use crate::error::PoolError;
 use crate::lock::Mutex;
 use crate::sys;
-use disk::profiler::{Effort, Findings, Options, Profiler, Progress, Question, Step, Timing};
+use disk::profiler::{
+    COMMAND_MAX, Effort, Findings, Options, Profiler, Progress, Question, Step, Timing,
+};
 use disk::{Drive, Emulated, Model};
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -26,8 +28,6 @@ const SPIN: Duration = Duration::from_micros(200);
 /// A command that takes longer has stalled: its time says nothing of the device's
 /// ways, and counts as a failure.
 const STALL: Duration = Duration::from_secs(4);
-/// The largest command that the profiler asks for.
-const COMMAND_MAX: Bytes = Bytes::mib(8);
 
 /// How to profile.
 #[derive(Clone, Debug)]

@@ -5,6 +5,7 @@
 //! That difference answers every question here. (Worthington et al. 1995, section
 //! 3; they time single commands, we ask a majority.)
 
+use super::COMMAND_MAX;
 use super::desk::Stop;
 use super::findings::{Cache, Measured, WriteTimes};
 use super::rotation::taken;
@@ -202,6 +203,8 @@ impl Session {
             kept = not;
             not *= 2;
         }
+        // Longer ones are not tried.
+        not = not.min(limit + grain);
         while not > kept + grain {
             let middle = u64::midpoint(kept, not) / grain * grain;
             if self.holds(&[middle], 0).await? {
@@ -223,7 +226,7 @@ impl Session {
         let limit = (self.end / 16).min(32 << 11);
         let alone = self.find_ahead(&[self.grain], limit).await?;
         let in_row = self.find_ahead(&[self.grain, self.grain], limit).await?;
-        let kept = self.find_kept(limit.min(8 << 11)).await?;
+        let kept = self.find_kept(limit.min(COMMAND_MAX / SECTOR)).await?;
         // What was read and what is read ahead of it share the segment.
         let (segment, how) = match kept {
             0 => (alone.max(in_row), "all that is read ahead; what was sent is not kept"),

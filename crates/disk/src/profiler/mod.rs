@@ -106,6 +106,9 @@ impl Options {
     }
 }
 
+/// The longest command that is asked for.
+pub const COMMAND_MAX: Bytes = Bytes::mib(8);
+
 /// Commands to submit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {

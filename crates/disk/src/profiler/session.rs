@@ -5,7 +5,7 @@
 
 use super::desk::{Ask, Desk, Stop};
 use super::turn::Turn;
-use super::{Effort, Options, Question, Timing};
+use super::{COMMAND_MAX, Effort, Options, Question, Timing};
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -100,6 +100,7 @@ impl Session {
         direction: Direction,
         delay: i64,
     ) -> Result<Timing, Stop> {
+        assert!(SECTOR * sectors <= COMMAND_MAX, "{sectors} sectors at a time");
         assert!(lba + sectors <= self.end, "sector {lba} and {sectors} more of {}", self.end);
         let access = Access { lba: Lba::new(lba), len: SECTOR * sectors, direction };
         let commands = vec![Command::Transfer(access)];

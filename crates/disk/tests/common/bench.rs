@@ -65,6 +65,8 @@ pub struct Bench {
     random: Random,
     /// The time of the next command.
     pub now: Instant,
+    /// The longest command so far.
+    pub longest: Bytes,
     host: Host,
 }
 
@@ -78,13 +80,15 @@ impl Bench {
         let now = Instant::from_nanos(1_234_567_891);
         // Another host has other luck: SLACKLINE_SEED=7.
         let seed = std::env::var("SLACKLINE_SEED").ok().and_then(|seed| seed.parse().ok());
-        Self { drive, random: Random(seed.unwrap_or(42)), now, host }
+        Self { drive, random: Random(seed.unwrap_or(42)), now, longest: Bytes::ZERO, host }
     }
 
     pub fn answer(&mut self, question: &Question) -> Vec<Timing> {
         let mut answers = Vec::new();
         let mut delay = question.delay;
         for command in &question.commands {
+            let len = command.access().map_or(Bytes::ZERO, |access| access.len);
+            self.longest = self.longest.max(len);
             let started = self.now + delay + Host::Usual.answers(&mut self.random);
             let begin = started + self.host.takes_in(&mut self.random);
             let end = begin + self.drive.serve(begin, command);

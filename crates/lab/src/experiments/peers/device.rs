@@ -13,7 +13,7 @@ use units::{Bytes, Distribution};
 /// How many requests the kernel has in the drive at a time, where it is let: with more,
 /// the drive would have them all and there would be nothing left to schedule. The least
 /// that a loop device can be given.
-const DEPTH: usize = 4;
+pub const DEPTH: usize = 4;
 
 /// A drive over FUSE under a loop device. Both go away with it; the loop device also
 /// when the process is killed.
