@@ -50,7 +50,7 @@ impl Node {
         let state = &self.core.disks[disk.as_usize()];
         let text = profile.to_toml().into_bytes();
         let depths = |of: &Profile| (of.depth(), of.queue());
-        let same_depth = depths(state.queue.profile()) == depths(&profile);
+        let same_depth = depths(state.queue.profile()) == depths(profile);
         self.core.store.check_profile(&text)?;
         if same_depth {
             // The store is shared with the copy: nothing of it changes meanwhile.
