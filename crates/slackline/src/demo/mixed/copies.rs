@@ -2,7 +2,7 @@
 
 use super::super::failed;
 use super::super::programs::Span;
-use super::load::write_file;
+use super::files::write_file;
 use crate::failure::Failure;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

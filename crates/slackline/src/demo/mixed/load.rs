@@ -4,7 +4,6 @@ use super::super::load::RATE;
 use super::super::pace::std;
 use super::super::programs::{Meter, Pace, Played, Reader, Sink, Source, Span, write};
 use super::super::samples::Samples;
-use super::super::stamp::{SECTOR, fill};
 use super::super::{failed, progress::Progress};
 use super::database::Database;
 use super::{Scene, copies, tools};
@@ -146,29 +145,6 @@ fn back_up(home: &Path, span: Span) -> Result<u64, Failure> {
         }
     }
     Ok(moved)
-}
-
-/// Makes the files that are backed up.
-pub fn make_home(home: &Path, scene: Scene, progress: &mut Progress) -> Result<(), Failure> {
-    std::fs::create_dir_all(home).map_err(|error| Failure::file(home, &error))?;
-    for number in 0..scene.files() {
-        let path = home.join(format!("file-{number}"));
-        write_file(&path, 1_000 + number, Scene::FILE)?;
-        progress.update(&format!("{number} of {} files", scene.files()));
-    }
-    Ok(())
-}
-
-/// A file with the sectors of this volume's number.
-pub fn write_file(path: &Path, number: u64, size: Bytes) -> Result<(), Failure> {
-    let failed = |error| Failure::file(path, &error);
-    let mut file = File::create(path).map_err(failed)?;
-    let mut buffer = vec![0; Bytes::MIB.as_usize()];
-    for part in 0..size.div_ceil(Bytes::MIB) {
-        fill(number, part * (Bytes::MIB.get() / SECTOR as u64), &mut buffer);
-        file.write_all(&buffer).map_err(failed)?;
-    }
-    Ok(())
 }
 
 /// A file that is read or written in order, as any program does.

@@ -6,6 +6,7 @@
 
 mod copies;
 mod database;
+mod files;
 mod load;
 mod plain;
 mod pool;

@@ -8,7 +8,7 @@ use super::super::{MODEL, failed, folder, progress::Progress};
 use super::database::Database;
 use super::load::{self, FILM, PIECE, Places, Run};
 use super::tools::{self, Tools};
-use super::{DATABASE, Scene, copies};
+use super::{DATABASE, Scene, copies, files};
 use crate::failure::Failure;
 use client::Client;
 use client::control::VolumeCreate;
@@ -61,7 +61,7 @@ pub fn run(
     folder::undo(folder, &format!("umount {0} || umount --lazy {0}", quoted(&at)))?;
     progress.step("files by the mount, and a database on ext4 over NBD");
     let home = mounted.join("home");
-    load::make_home(&home, scene, progress)?;
+    files::make_home(&home, scene, progress)?;
     in_background(&home)?;
     let copied = copies::make(&[&ext4, &mounted], scene.copies)?;
     let database = Database::start(folder, "postgres-nbd", &ext4.join("database"), tools)?;
