@@ -29,6 +29,9 @@ pub struct FlashModel {
     pub(crate) seed: u64,
 }
 
+/// The longest time from one pause to the next, at the rate of writes: so that sums of times fit.
+const COLLECTS_WITHIN: Duration = Duration::from_secs(30 * 24 * 3_600);
+
 impl FlashModel {
     pub(crate) fn check(&self) -> Result<(), Error> {
         ensure!(
@@ -44,6 +47,13 @@ impl FlashModel {
         ensure!(
             !self.collect_every.is_zero(),
             "collect_every is 0; give the bytes written between two pauses"
+        );
+        let between = self.write.rate.time_for(self.collect_every);
+        ensure!(
+            between <= COLLECTS_WITHIN,
+            "collect_every is {}, which takes {between} to write; give less than it writes in {}",
+            self.collect_every,
+            COLLECTS_WITHIN
         );
         Ok(())
     }
