@@ -43,6 +43,10 @@ pub struct CommandQueue {
 }
 
 impl CommandQueue {
+    /// The longest that drives mostly let a command wait for others that are nearer: about what
+    /// kernels wait before they take a drive for dead (30 s), with room.
+    pub const PATIENCE: Duration = Duration::from_secs(2);
+
     /// A drive that takes up to `depth` commands, at least one, and prefers those
     /// that have waited for `patience` to those that are near.
     pub fn new(model: &Model, depth: usize, patience: Duration) -> Self {

@@ -9,7 +9,7 @@
 //! bytes move in the order in which the drive ends; a flush that has ended covers
 //! every write that had ended before it came.
 
-use crate::limits::{BAD_SECTORS_MAX, PATIENCE, PLACES_MAX};
+use crate::limits::{BAD_SECTORS_MAX, PLACES_MAX};
 use crate::medium::Medium;
 use crate::order::{Failure, Later, Order, Place, Wrong};
 use crate::status::Served;
@@ -110,7 +110,7 @@ impl<R> Device<R> {
     /// A drive of that model, that takes in `depth` commands at once.
     pub fn new(model: &Model, depth: usize, medium: Medium) -> Self {
         Self {
-            queue: CommandQueue::new(model, depth, PATIENCE),
+            queue: CommandQueue::new(model, depth, CommandQueue::PATIENCE),
             capacity: model.capacity(),
             medium,
             inside: HashMap::new(),

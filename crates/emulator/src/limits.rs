@@ -19,9 +19,6 @@ pub(crate) const BAD_SECTORS_MAX: u64 = 4_096;
 pub(crate) const SLOWER_MAX: u64 = 10_000;
 /// The longest stall, and the longest time without power that ends by itself.
 pub(crate) const TROUBLE_MAX: Duration = Duration::from_secs(3_600);
-/// The longest that a drive lets a command wait for others that are nearer: about
-/// what kernels wait before they take a drive for dead (30 s), with room.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// So much of a wait is spun through, since timers are late by about as much.
 pub(crate) const SPIN: Duration = Duration::from_micros(60);
 /// Threads that take requests from the kernel: one may copy bytes while another

@@ -664,7 +664,7 @@ impl Disk {
         let device = Device { profile, capacity, advance, patience, usage: queue::Use::Alone };
         let mut queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
         queue.set_merging(Some(work::merging(piece)));
-        queue.set_beside(Some(work::may_go_beside));
+        queue.set_beside(work::may_go_beside);
         let queue = Handle::new(queue);
         let chunking = Chunking::default();
         Ok(Self {

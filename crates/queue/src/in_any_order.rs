@@ -13,14 +13,14 @@ use units::Instant;
 impl<W> Queue<W> {
     /// From now on the device may have several commands, as many as its schedule says, where
     /// what they are for `may` be with it beside others; one at a time at first.
-    pub fn set_beside(&mut self, may: Option<MayGoBeside<W>>) {
-        self.beside = may;
+    pub fn set_beside(&mut self, may: MayGoBeside<W>) {
+        self.beside = Some(may);
     }
 
-    /// It has a command, and is given no other one now.
+    /// It could have several commands, has one, and is given no other one now.
     pub(crate) fn holds_no_more(&self, now: Instant) -> bool {
         let somebody_waits = now < self.somebody_waits;
-        self.schedule.depth() == 1 && self.schedule.in_flight() > 0 && somebody_waits
+        self.device.profile.queue() > 1 && self.schedule.in_flight() > 0 && somebody_waits
     }
 
     /// What the schedule has just started goes beside others.

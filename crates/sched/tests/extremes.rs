@@ -42,6 +42,9 @@ impl Predict for Takes {
     fn bound(&self, _: Lba, _: &Command) -> Duration {
         self.0
     }
+    fn bound_anywhere(&self, _: u64, _: &Command) -> Option<Duration> {
+        Some(self.0)
+    }
 }
 
 fn request(class: Class) -> Request {

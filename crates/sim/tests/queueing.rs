@@ -9,8 +9,6 @@ use node::{Policy, Priority};
 use sim::{Greedy, Metadata, Ordering, Player, Timing, World};
 use units::{Bytes, Duration};
 
-/// For how long such a drive prefers others to one that waits.
-const PATIENCE: Duration = Duration::from_secs(2);
 const RUN: Duration = Duration::from_secs(60);
 
 /// What a greedy reader gets in a second beside films of that rate, and how many of their requests
@@ -23,7 +21,7 @@ fn beside(model: &Model, queue: u32, films: u64, rate: u64) -> (f64, u64) {
         1,
         (model, profile),
         |model, _, _| {
-            let drive = CommandQueue::new(model, queue as usize, PATIENCE);
+            let drive = CommandQueue::new(model, queue as usize, CommandQueue::PATIENCE);
             Timing::Ordering(Ordering::Drive(Box::new(drive)))
         },
     );

@@ -32,6 +32,13 @@ fn cost_of_each(times: &[Timing]) -> i64 {
     nanos(end.saturating_since(start)) / times.len() as i64
 }
 
+/// The fewest in flight that reach about the best rate.
+pub(super) fn saturating(costs: &[(u32, i64)]) -> u32 {
+    let best = costs.iter().map(|(_, cost)| *cost).min().expect("depths are tried");
+    let fewest = costs.iter().find(|(_, cost)| *cost * SATURATES_PERCENT <= best * 100);
+    fewest.map_or(1, |(depth, _)| *depth)
+}
+
 impl Session {
     fn random_commands(&mut self, count: usize, size: Bytes, direction: Direction) -> Vec<Command> {
         let sectors = size / SECTOR;
@@ -44,7 +51,7 @@ impl Session {
     }
 
     /// Time from the first start to the last end of a burst, divided by its commands.
-    pub async fn burst_cost(
+    async fn burst_cost(
         &mut self,
         count: usize,
         size: Bytes,
@@ -60,21 +67,27 @@ impl Session {
     async fn find_depth(&mut self) -> Result<(u32, Vec<(u32, i64)>), Stop> {
         self.stage("commands in flight", 300);
         let rounds = if self.full() { 9 } else { 5 };
+        let costs = self.costs_by_depth(&DEPTHS, (128, rounds)).await?;
+        Ok((saturating(&costs), costs))
+    }
+
+    /// What a small read at a random place costs with so many in flight, each the median of so many
+    /// rounds of a burst.
+    pub async fn costs_by_depth(
+        &mut self,
+        depths: &[u32],
+        (burst, rounds): (usize, u32),
+    ) -> Result<Vec<(u32, i64)>, Stop> {
         let size = Bytes::kib(4).round_up(SECTOR * self.grain);
         let mut costs = Vec::new();
-        for depth in DEPTHS {
+        for &depth in depths {
             let mut each = Vec::new();
             for _ in 0..rounds {
-                each.push(self.burst_cost(128, size, Direction::Read, depth).await?.0);
+                each.push(self.burst_cost(burst, size, Direction::Read, depth).await?.0);
             }
             costs.push((depth, quantile(&each, 500).max(1)));
         }
-        let best = costs.iter().map(|(_, cost)| *cost).min().expect("depths are tried");
-        let depth = costs
-            .iter()
-            .find(|(_, cost)| *cost * SATURATES_PERCENT <= best * 100)
-            .map_or(1, |(depth, _)| *depth);
-        Ok((depth, costs))
+        Ok(costs)
     }
 
     /// Small reads and writes by turns.

@@ -2,17 +2,13 @@
 
 use super::desk::Stop;
 use super::findings::Held;
+use super::flat::saturating;
 use super::session::{Session, span};
-use super::statistics::quantile;
-use alloc::vec::Vec;
-use units::{Bytes, Direction, SECTOR};
 
 /// Commands in flight that are tried. Whoever comes next waits for as many.
 const DEPTHS: [u32; 4] = [1, 2, 4, 8];
 /// A disk that gains less than this by several commands is given one at a time.
 const GAIN_LEAST_PERCENT: i64 = 10;
-/// So many are enough when they reach this part of the best rate.
-const ENOUGH_PERCENT: i64 = 95;
 /// Small reads in a burst.
 const BURST: usize = 64;
 
@@ -21,15 +17,7 @@ impl Session {
     pub async fn find_held(&mut self) -> Result<Held, Stop> {
         self.stage("commands at a time", 980);
         let rounds = if self.full() { 9 } else { 3 };
-        let size = Bytes::kib(4).round_up(SECTOR * self.grain);
-        let mut costs: Vec<(u32, i64)> = Vec::new();
-        for depth in DEPTHS {
-            let mut each = Vec::new();
-            for _ in 0..rounds {
-                each.push(self.burst_cost(BURST, size, Direction::Read, depth).await?.0);
-            }
-            costs.push((depth, quantile(&each, 500).max(1)));
-        }
+        let costs = self.costs_by_depth(&DEPTHS, (BURST, rounds)).await?;
         let depths = costs.iter().map(|&(depth, cost)| (depth, span(cost))).collect();
         Ok(Held { queue: enough(&costs), depths })
     }
@@ -40,16 +28,13 @@ impl Session {
 fn enough(costs: &[(u32, i64)]) -> u32 {
     let alone = costs[0].1;
     let best = costs.iter().map(|(_, cost)| *cost).min().expect("depths are tried");
-    if best * (100 + GAIN_LEAST_PERCENT) > alone * 100 {
-        return 1;
-    }
-    let fewest = costs.iter().find(|(_, cost)| *cost * ENOUGH_PERCENT <= best * 100);
-    fewest.map_or(1, |(depth, _)| *depth)
+    if best * (100 + GAIN_LEAST_PERCENT) > alone * 100 { 1 } else { saturating(costs) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn a_disk_that_gains_little_has_one_command_at_a_time() {

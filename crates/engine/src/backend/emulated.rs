@@ -21,9 +21,6 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use units::{Access, Bytes, Command, Duration, Instant, Lba};
 
-/// For how long a drive that orders its commands prefers others to one that waits.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// What says how long commands take.
 enum Mechanism {
     /// An arm, for one command after the other in an order of its own.
@@ -48,9 +45,11 @@ impl Emulated {
     /// A drive that is given up to `queue` commands at a time; of flash as many as it takes.
     pub(crate) fn new(model: &Model, queue: u32, file: Arc<File>, around: Surroundings) -> Self {
         let drive = match disk::Emulated::new(model) {
-            disk::Emulated::HardDisk(_) => {
-                Mechanism::HardDisk(CommandQueue::new(model, queue as usize, PATIENCE))
-            }
+            disk::Emulated::HardDisk(_) => Mechanism::HardDisk(CommandQueue::new(
+                model,
+                queue as usize,
+                CommandQueue::PATIENCE,
+            )),
             disk::Emulated::Flash(flash) => Mechanism::Flash(flash),
         };
         Self { drive, file, around, given: Vec::new(), busy: Vec::new(), at_once: Vec::new() }
@@ -311,7 +310,7 @@ mod tests {
             disk.wait(None, &mut done);
         }
         assert_eq!(disk.in_flight(), 0);
-        let mut drive = CommandQueue::new(&model("laptop-4200"), 4, PATIENCE);
+        let mut drive = CommandQueue::new(&model("laptop-4200"), 4, CommandQueue::PATIENCE);
         let started = |id| done.iter().find(|ended| ended.id == id).expect("it ended").started;
         let mut alike = Vec::new();
         for (n, offset) in (0..).zip(places) {

@@ -27,6 +27,9 @@ impl Core {
 
     /// Whether the disk, which is busy, may be given any other command now.
     pub(super) fn holds_more(&self, now: Instant) -> bool {
+        if self.options.any_order <= 1 {
+            return false;
+        }
         let flights = &self.in_flight;
         let commands = flights.iter().filter(|flight| flight.anywhere != Some(Duration::ZERO));
         // A disk that prefers what is near keeps others waiting no longer than this.

@@ -57,8 +57,8 @@ pub(crate) struct Flight {
     pub predicted: Duration,
     /// What is left of the request when the command has ended; nothing where it is one.
     pub rest: Rest,
-    /// The bound wherever the heads are before, where others may be given to the disk beside it;
-    /// nothing where it has a command with another one.
+    /// The bound wherever the heads are before; zero where another one's command serves it, too. None
+    /// where no other command may be given to the disk beside it.
     pub anywhere: Option<Duration>,
 }
 

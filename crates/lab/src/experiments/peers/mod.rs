@@ -24,8 +24,8 @@ const EXPERIMENT: Experiment = Experiment {
             number of programs at which each of them is, and that what runs in the slack is \
             as fast as under the best of them that is not late.",
     setup: "One emulated Seagate ST318437LW over FUSE under a loop device of four requests, so \
-            that both sides have the same disk, which orders what it has itself, and the same path. Films at 1 MB/s in 512 KiB, \
-            which ask together, as programs on one clock do, each block due a block's time \
+            that both sides have the same disk, which orders what it has itself, and the same \
+            path. Films at 1 MB/s in 512 KiB, which ask together, as programs on one clock do, each block due a block's time \
             later; alone, with a database that reads 16 KiB anywhere every 150 ms and must have \
             it before the next, and with two tracks of sound (64 KiB due after 0.34 s) and two \
             copies (512 KiB due after 2.1 s) too: more deadlines than the kernel has classes. \

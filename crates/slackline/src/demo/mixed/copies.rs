@@ -14,7 +14,7 @@ use units::Bytes;
 const FILE: Bytes = Bytes::mib(16);
 /// So much at a time.
 const PIECE: usize = 1 << 20;
-/// Bytes go past the system's own memory, where they lie so.
+/// Direct reads and writes, past the system's own memory, need memory that lies so.
 const ALIGNED: usize = 4096;
 
 /// The first of a source's numbers: nobody else's sectors are like these.
