@@ -9,14 +9,20 @@
 //! A piece of a write claims its blocks ([`Writes`](crate::volumes::writes::Writes)) and waits for
 //! those that came before it and overlap it. Where it begins or ends within 4 KiB, the
 //! rest of these is read first, and goes back to the disk with it.
+//!
+//! What is read stays in memory that is free ([`cache`](crate::memory::cache)) and is read ahead of
+//! who reads on and on ([`read_ahead`](crate::volumes::read_ahead)), as best effort that nobody asked
+//! for: who comes to what is on its way so waits for that.
 
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
 use crate::memory::line::{Line, Rank, Waiter};
 use crate::memory::reserve::Place;
+use crate::volumes::read_ahead::Readers;
 use crate::volumes::rings::not_on_a_ring;
 use crate::volumes::services::{Holder, Kept};
+use crate::volumes::serving::in_slack;
 use crate::volumes::writes::{Claim, End, Extent};
 use crate::work::{Owner, Part};
 use alloc::collections::BTreeMap;
@@ -35,6 +41,7 @@ pub(crate) struct BestEffort {
     /// Pieces of writes that have not ended.
     pieces: BTreeMap<Claim, Piece>,
     line: Line,
+    readers: Readers,
     next: u64,
     /// Streams whose opening has failed here: to be closed.
     unopened: Vec<StreamId>,
@@ -46,7 +53,12 @@ pub(crate) struct BestEffort {
 
 #[derive(Clone, Debug)]
 struct Operation {
-    ticket: Ticket,
+    /// None: nobody asked for it, it reads ahead.
+    ticket: Option<Ticket>,
+    /// For whom.
+    uid: u32,
+    /// Who waits for what it reads ahead.
+    waiting: Vec<Waiter>,
     volume: VolumeId,
     /// By whose contract it was asked for; none: by the volume's service.
     handle: Option<HandleId>,
@@ -105,6 +117,22 @@ pub(crate) struct Asked {
     pub op: Op,
 }
 
+/// Who asks for an operation that has memory.
+struct Asker {
+    /// None: nobody, it is read ahead.
+    ticket: Option<Ticket>,
+    uid: u32,
+    arrived: Instant,
+}
+
+/// What is to be read ahead of somebody.
+struct Ahead {
+    uid: u32,
+    volume: VolumeId,
+    priority: Priority,
+    range: Range<Bytes>,
+}
+
 /// A range of an extent that was never written and shall be zeros.
 #[derive(Clone, Debug)]
 pub(crate) struct Gap {
@@ -116,7 +144,8 @@ pub(crate) struct Gap {
 impl BestEffort {
     /// Whether this operation is served as that volume, or that handle, is.
     pub(crate) fn is_of(&self, operation: u64, holder: Holder) -> bool {
-        self.operations.get(&operation).is_some_and(|operation| operation.holder() == holder)
+        let operation = self.operations.get(&operation);
+        operation.is_some_and(|it| it.holder() == holder && it.ticket.is_some())
     }
 
     /// Somebody waits for memory of this volume's contract, or of this handle's.
@@ -131,24 +160,28 @@ impl BestEffort {
 
     /// Who asked for this operation.
     pub(crate) fn ticket(&self, operation: u64) -> Option<Ticket> {
-        self.operations.get(&operation).map(|operation| operation.ticket)
+        self.operations.get(&operation).and_then(|operation| operation.ticket)
+    }
+
+    /// Operations on a volume that somebody asked for. What is read ahead reads, at the worst, what
+    /// is not the volume's any more, for nobody.
+    fn on(&self, volume: VolumeId) -> impl Iterator<Item = &Operation> {
+        self.operations.values().filter(move |it| it.volume == volume && it.ticket.is_some())
     }
 
     /// True while any operation touches the volume.
     pub(crate) fn touches(&self, volume: VolumeId) -> bool {
-        self.operations.values().any(|operation| operation.volume == volume)
+        self.on(volume).next().is_some()
     }
 
     /// The end of what operations have of the volume; its beginning where none has anything.
     pub(crate) fn reach(&self, volume: VolumeId) -> Bytes {
-        let operations = self.operations.values().filter(|operation| operation.volume == volume);
-        operations.map(|operation| operation.end).max().unwrap_or_default()
+        self.on(volume).map(|operation| operation.end).max().unwrap_or_default()
     }
 
     /// True while any operation writes to the volume.
     pub(crate) fn writes(&self, volume: VolumeId) -> bool {
-        let mut operations = self.operations.values();
-        operations.any(|operation| operation.volume == volume && operation.write)
+        self.on(volume).any(|operation| operation.write)
     }
 
     pub(crate) fn idle(&self) -> bool {
@@ -176,6 +209,7 @@ impl BestEffort {
         for waiter in self.line.leave_volume(volume) {
             core.answer(waiter.ticket, Err(Error::NoSuchVolume { name: String::from(name) }));
         }
+        self.readers.forget(volume);
     }
 
     /// A volume, or a handle, is served in another way from now on: what is promised of what waits or is
@@ -215,7 +249,42 @@ impl BestEffort {
             _ => unreachable!("only operations that need memory"),
         };
         let rank = Priority::default().into();
-        self.ask(core, now, Waiter { ticket, uid, handle, arrived, op, len, rank, place: None });
+        let waiter = Waiter { ticket, uid, handle, arrived, op, len, rank, place: None };
+        let Some(waiter) = self.placed(core, waiter) else { return };
+        let ahead = self.ahead_of(core, &waiter);
+        self.ask_placed(core, now, waiter);
+        if let Some(ahead) = ahead {
+            self.read_ahead(core, now, ahead);
+        }
+    }
+
+    /// What is to be read ahead of who asks for this.
+    fn ahead_of(&mut self, core: &Core, waiter: &Waiter) -> Option<Ahead> {
+        let (holder, range, stated) = may_be_cached(core, waiter)?;
+        let range = self.readers.note(holder.volume, &range)?;
+        let Waiter { uid, .. } = *waiter;
+        let priority = match (core.rank_of(holder, stated), stated) {
+            (Rank::Background, _) => Priority::Background,
+            _ => Priority::Normal,
+        };
+        Some(Ahead { uid, volume: holder.volume, priority, range })
+    }
+
+    /// Reads ahead, where there is memory for it that nobody waits for.
+    fn read_ahead(&mut self, core: &mut Core, now: Instant, ahead: Ahead) {
+        let Ahead { uid, volume, priority, range } = ahead;
+        let Some(found) = core.store.volume(volume) else { return };
+        let end = range.end.min(found.end().round_down(limits::BLOCK_MIN));
+        let start = core.writes.cache.reaches(volume, range.start);
+        if start >= end || self.ending || !self.line.is_empty() {
+            return;
+        }
+        let Core { arena, writes, .. } = core;
+        if let Some(span) = writes.cache.take(arena, end - start) {
+            let asker = Asker { ticket: None, uid, arrived: now };
+            let holder = Holder { volume, handle: None };
+            self.read(core, now, asker, holder, start, span, Some(priority));
+        }
     }
 
     /// [`Op::Release`].
@@ -279,22 +348,41 @@ impl BestEffort {
 
     /// Begins an operation that needs memory, or lets it wait for some.
     fn ask(&mut self, core: &mut Core, now: Instant, waiter: Waiter) {
+        if let Some(waiter) = self.placed(core, waiter) {
+            self.ask_placed(core, now, waiter);
+        }
+    }
+
+    /// An operation with where it begins, and in which class it waits; none where it cannot be, and
+    /// was answered so.
+    fn placed(&mut self, core: &mut Core, waiter: Waiter) -> Option<Waiter> {
         let (place, stated) = match checked(core, &waiter.op, waiter.handle) {
             Ok(Some((place, stated))) => (Some(place), stated),
             Ok(None) => (None, None),
-            Err(error) => return core.answer(waiter.ticket, Err(error)),
+            Err(error) => {
+                core.answer(waiter.ticket, Err(error));
+                return None;
+            }
         };
         let rank = match place {
             Some((holder, _)) => core.rank_of(holder, stated),
             None => Priority::default().into(),
         };
-        let waiter = Waiter { rank, place, ..waiter };
-        let set_aside = waiter.place.filter(|_| rank == Rank::Contract);
-        let set_aside = set_aside.and_then(|place| core.reserves.take(now, place, waiter.len));
-        if let Some(span) = set_aside.or_else(|| self.line.take_at_once(core, &waiter)) {
+        Some(Waiter { rank, place, ..waiter })
+    }
+
+    fn ask_placed(&mut self, core: &mut Core, now: Instant, waiter: Waiter) {
+        let Some(waiter) = self.from_cache(core, waiter) else { return };
+        let (rank, ticket) = (waiter.rank, waiter.ticket);
+        let cached = self.memory_to_cache(core, &waiter);
+        let set_aside = || {
+            let place = waiter.place.filter(|_| rank == Rank::Contract)?;
+            core.reserves.take(now, place, waiter.len)
+        };
+        let at_once = cached.or_else(set_aside).or_else(|| self.line.take_at_once(core, &waiter));
+        if let Some(span) = at_once {
             return self.start(core, now, waiter, span);
         }
-        let ticket = waiter.ticket;
         let waiting = self.line.waiting(rank) as u64;
         match self.line.wait(core, now, waiter) {
             true => self.serve_waiting(core, now),
@@ -302,9 +390,41 @@ impl BestEffort {
         }
     }
 
+    /// Answers a read of what is cached, or lets it wait for what is read ahead; any other is given
+    /// back.
+    fn from_cache(&mut self, core: &mut Core, waiter: Waiter) -> Option<Waiter> {
+        let Some((holder, range, _)) = may_be_cached(core, &waiter) else { return Some(waiter) };
+        let Core { arena, writes, .. } = core;
+        if let Some(span) = writes.cache.lend(arena, holder.volume, &range) {
+            core.answer(waiter.ticket, Ok(Reply::Data { span, offset: range.start }));
+            return None;
+        }
+        let Some(id) = writes.cache.ahead_of(holder.volume, &range) else { return Some(waiter) };
+        let ahead = self.operation(id);
+        let is_as_soon = match waiter.rank {
+            Rank::Contract | Rank::Interactive => false,
+            Rank::Normal => ahead.priority == Some(Priority::Normal),
+            Rank::Background => true,
+        };
+        if !is_as_soon {
+            return Some(waiter);
+        }
+        ahead.waiting.push(waiter);
+        None
+    }
+
+    /// Memory to read into where what is read is cached: not in the background, in which whole
+    /// volumes are read once, and not while others wait for memory.
+    fn memory_to_cache(&self, core: &mut Core, waiter: &Waiter) -> Option<Span> {
+        let may = self.line.is_empty() && waiter.rank != Rank::Background;
+        let (_, range, _) = may_be_cached(core, waiter).filter(|_| may)?;
+        let Core { arena, writes, .. } = core;
+        writes.cache.take(arena, range.end - range.start)
+    }
+
     /// Begins an operation that has memory.
     fn start(&mut self, core: &mut Core, now: Instant, waiter: Waiter, span: Span) {
-        let Waiter { ticket, arrived, op, handle, .. } = waiter;
+        let Waiter { ticket, uid, arrived, op, handle, .. } = waiter;
         // The volume may have become shorter while it waited.
         let checked = checked(core, &op, handle);
         match (op, checked) {
@@ -314,7 +434,8 @@ impl BestEffort {
             }
             (Op::Read { offset, priority, .. }, Ok(place)) => {
                 let ((holder, _), _) = place.expect("a read has a volume");
-                self.read(core, now, (ticket, arrived), holder, offset, span, priority);
+                let asker = Asker { ticket: Some(ticket), uid, arrived };
+                self.read(core, now, asker, holder, offset, span, priority);
             }
             (_, Ok(_)) => core.answer(ticket, Ok(Reply::Room { span })),
         }
@@ -322,6 +443,9 @@ impl BestEffort {
 
     /// Memory comes back.
     fn give(&mut self, core: &mut Core, now: Instant, span: Span) {
+        if core.writes.cache.give(&mut core.arena, &span) {
+            return;
+        }
         if !core.reserves.has_lent(&span) {
             return self.line.give(&mut core.arena, now, span);
         }
@@ -360,7 +484,7 @@ impl BestEffort {
         &mut self,
         core: &mut Core,
         now: Instant,
-        (ticket, arrived): (Ticket, Instant),
+        asker: Asker,
         holder: Holder,
         offset: Bytes,
         span: Span,
@@ -369,8 +493,11 @@ impl BestEffort {
         let is_of_line = self.line.begin(&span);
         core.reserves.begin(&span);
         let Holder { volume, handle } = holder;
+        let Asker { ticket, uid, arrived } = asker;
         let id = self.open(Operation {
             ticket,
+            uid,
+            waiting: Vec::new(),
             volume,
             handle,
             offset,
@@ -385,11 +512,20 @@ impl BestEffort {
             error: None,
             then: None,
         });
-        for (extent, range) in cut(core, holder, offset..offset + span.len) {
+        let blocks = offset..offset + span.len;
+        if core.writes.cache.has_taken(&span) {
+            core.writes.expect_to_cache(volume, id, &blocks, ticket.is_none());
+        }
+        for (extent, range) in cut(core, holder, blocks) {
             let location = core.store.locate(volume, extent).expect("within the volume");
             let (len, before) = (range.end - range.start, EXTENT * extent + range.start - offset);
             let place = Lba::containing(location.offset + range.start);
-            let class = core.class_of(holder, location.disk, place, len, Direction::Read, priority);
+            let class = match ticket {
+                Some(_) => {
+                    core.class_of(holder, location.disk, place, len, Direction::Read, priority)
+                }
+                None => in_slack(priority.unwrap_or_default(), volume),
+            };
             let action = DiskAction::Read {
                 offset: location.offset + range.start,
                 span: Span { offset: span.offset + before, len },
@@ -402,9 +538,9 @@ impl BestEffort {
 
     /// [`Op::Write`].
     pub(crate) fn write(&mut self, core: &mut Core, now: Instant, asked: Asked) {
-        let Asked { ticket, arrived, op, handle, .. } = asked;
+        let Asked { ticket, uid, arrived, op, handle } = asked;
         let Op::Write { volume, range, span, priority } = op else { unreachable!("a write") };
-        let came = (ticket, arrived, handle);
+        let came = (Asker { ticket: Some(ticket), uid, arrived }, handle);
         let written = self.begin_write(core, now, came, &volume, range, span, priority);
         if let Err(error) = written {
             self.refuse_write(core, now, ticket, span, error);
@@ -416,7 +552,7 @@ impl BestEffort {
         &mut self,
         core: &mut Core,
         now: Instant,
-        (ticket, arrived, handle): (Ticket, Instant, Option<HandleId>),
+        (asker, handle): (Asker, Option<HandleId>),
         volume: &str,
         range: WriteRange,
         span: Span,
@@ -439,8 +575,11 @@ impl BestEffort {
         }
         let is_of_line = self.line.begin(&span);
         core.reserves.begin(&span);
+        let Asker { ticket, uid, arrived } = asker;
         let id = self.open(Operation {
             ticket,
+            uid,
+            waiting: Vec::new(),
             volume,
             handle,
             offset: bytes.start,
@@ -488,7 +627,9 @@ impl BestEffort {
     ) {
         let Gap { volume, extent, range } = gap;
         let id = self.open(Operation {
-            ticket,
+            ticket: Some(ticket),
+            uid: 0,
+            waiting: Vec::new(),
             volume,
             handle: None,
             offset: EXTENT * extent,
@@ -735,12 +876,21 @@ impl BestEffort {
                 core.wake_timers();
             }
         }
-        let Operation { ticket, volume, offset, span, recorded, write, error, then, .. } =
+        let Operation { ticket, uid, volume, offset, span, recorded, write, error, then, .. } =
             operation;
+        let waiting = operation.waiting;
         // What was read of a ring may be other bytes where they were given up meanwhile.
         let start = core.store.volume(volume).map_or(Bytes::ZERO, store::Volume::start);
         let is_gone = !write && offset < start;
         let error = error.or_else(|| is_gone.then_some(Error::GivenUp { start }));
+        if let (false, Some(span)) = (write, span) {
+            let is_good = error.is_none();
+            core.writes.cache.has_come((volume, id), (offset, span), uid, is_good);
+        }
+        let Some(ticket) = ticket else {
+            self.give(core, now, span.expect("it was read into"));
+            return self.read_on(core, now, waiting);
+        };
         let give_back = write || error.is_some();
         let answer = match (error, then, span) {
             (Some(error), then, _) => {
@@ -761,6 +911,16 @@ impl BestEffort {
         if let (true, Some(span)) = (give_back, span) {
             self.give(core, now, span);
             self.serve_waiting(core, now);
+        }
+    }
+
+    /// What was read ahead is there, or will not be: who waited for it asks again.
+    fn read_on(&mut self, core: &mut Core, now: Instant, waiting: Vec<Waiter>) {
+        for waiter in waiting {
+            match self.ending {
+                true => core.answer(waiter.ticket, Err(Error::ShuttingDown)),
+                false => self.ask(core, now, waiter),
+            }
         }
     }
 
@@ -836,6 +996,15 @@ fn find_to_write(core: &Core, name: &str, blocks: &Range<Bytes>) -> Result<Volum
         Some(volume) if volume.is_ring() => Err(not_on_a_ring("write without a stream")),
         _ => find(core, name, blocks),
     }
+}
+
+/// What an operation reads of a volume, and its priority, where that may be cached: where it takes
+/// its disk long.
+fn may_be_cached(core: &Core, waiter: &Waiter) -> Option<(Holder, Range<Bytes>, Option<Priority>)> {
+    let Op::Read { offset, len, priority, .. } = waiter.op else { return None };
+    let (holder, disk) = waiter.place?;
+    let may = core.writes.cache.is_on && core.disks[disk.as_usize()].is_slow;
+    may.then(|| (holder, offset..offset + len, priority))
 }
 
 /// Where an operation that needs memory begins, and what its handle states; none where it

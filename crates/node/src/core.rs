@@ -62,6 +62,8 @@ pub(crate) struct Disk {
     pub log: LogTasks,
     /// Best-effort transfers are cut to this.
     pub piece: Bytes,
+    /// One read takes it so long that what best effort reads is cached.
+    pub is_slow: bool,
     /// In which commands the requests of streams are served.
     pub chunking: Chunking,
     /// Another profile is stored, which is used when the pool is opened again.
@@ -448,6 +450,16 @@ impl Core {
         pieces
     }
 
+    /// A command that has not ended transfers some of this.
+    pub(crate) fn transfers_in(&self, disk: DiskIndex, place: Range<Bytes>) -> bool {
+        let queue = &self.disks[disk.as_usize()].queue;
+        let mut works = queue.commands().flat_map(|(key, ..)| queue.works(key));
+        works.any(|work| {
+            let range = work.action.transfer().map(|(range, _)| range);
+            range.is_some_and(|range| range.start < place.end && place.start < range.end)
+        })
+    }
+
     /// No command that has come is newer.
     pub(crate) fn last_command(&self) -> CommandId {
         CommandId::new(DiskIndex(u16::MAX), self.next_command.saturating_sub(1))
@@ -672,6 +684,7 @@ impl Disk {
             queue,
             log,
             piece,
+            is_slow: costs.is_slow,
             chunking,
             profile_for_next_start: false,
             gap_refused: None,

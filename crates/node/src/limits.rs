@@ -140,6 +140,19 @@ pub const KEPT_COPY_AHEAD: Duration = Duration::from_millis(4);
 pub const KEPT_BLOCKS_MAX: usize = 4_096;
 /// So many of them make way for one that is nearer to its reader, at the most.
 pub const KEPT_EVICTIONS: usize = 16;
+/// So many blocks are cached of what best effort reads, at the most.
+pub const CACHED_BLOCKS_MAX: usize = 1 << 16;
+/// Of the memory in which something may be cached, this part may be lent to programs at a time, or
+/// be read into.
+pub const CACHE_LENT_DIVISOR: u64 = 8;
+/// So many blocks are looked at for one that makes way, at the most.
+pub const CACHE_LOOKS: usize = 32;
+/// What is read of a disk is cached where it takes longer than this for one read of 4 KiB.
+pub const CACHED_FROM: Duration = Duration::from_micros(50);
+/// So much is read ahead at a time, at the most, of whoever reads a volume from one end to the other.
+pub const READ_AHEAD_MAX: Bytes = BEST_EFFORT_MAX;
+/// Of so many at a time on a volume.
+pub const READERS_MAX: usize = 16;
 /// So many places are looked at for one to be kept.
 pub const ROOM_LOOKS: usize = 64;
 /// Handles with contracts of their own that may be open at once.

@@ -80,7 +80,12 @@ impl Node {
                 }
                 None => {
                     status.memory = core.arena.status();
-                    status.memory.from_memory = core.writes.kept.served_in_all();
+                    // What is cached and with programs is theirs, as other memory for best effort.
+                    let lent = core.writes.cache.taken();
+                    status.memory.best_effort += lent;
+                    status.memory.free -= lent;
+                    status.memory.kept -= lent;
+                    status.memory.from_memory = core.writes.served_in_all();
                     status.read_only = self.is_read_only();
                     status.delivery = core.delivery.counted;
                     let refused = core.delivery.refused.as_ref();
@@ -259,7 +264,7 @@ impl Node {
             operations,
             memory,
             memory_held: self.memory_held(volume.id()),
-            from_memory: core.writes.kept.served(volume.id()),
+            from_memory: core.writes.served(volume.id()),
             handles: core.handles_on(volume.id()),
             promised: core.promises() && !matches!(service, Service::BestEffort(_)),
         }

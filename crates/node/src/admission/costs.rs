@@ -13,6 +13,8 @@ pub(crate) struct Costs {
     /// Best-effort transfers are cut to this, which costs that.
     pub piece: Bytes,
     pub best_effort: Duration,
+    /// One read takes long enough that what best effort reads is cached.
+    pub is_slow: bool,
     /// One piece of metadata, and a flush.
     pub write: Duration,
     pub flush: Duration,
@@ -33,6 +35,7 @@ impl Costs {
             advance: config.host_latency + profile.latency(),
             piece,
             best_effort: cost(piece),
+            is_slow: worst(limits::BLOCK_MIN, Direction::Read) > limits::CACHED_FROM,
             write: log_write(profile, capacity, limits::METADATA_PIECE),
             flush: profile.flush().max(Duration::from_nanos(1)),
             gap,

@@ -257,6 +257,8 @@ pub enum Unmoved {
     Unwritable { error: DeviceError },
     /// It is being written to.
     Written,
+    /// Reads of it wait for the disk.
+    Read,
     /// The disk has no free extent that is not suspect where the volume may lie.
     NoSpace,
     /// No memory for a piece.

@@ -385,6 +385,7 @@ impl fmt::Display for Unmoved {
                 )
             }
             Self::Written => f.write_str("it is being written to, or a write of it failed"),
+            Self::Read => f.write_str("reads of it wait for the disk"),
             Self::NoSpace => {
                 f.write_str("no other extent is free there; delete or shrink a volume on this disk")
             }

@@ -99,6 +99,12 @@ impl Core {
         if self.writes.was_written((volume, index)) || !self.writes.is_quiet((volume, index)) {
             return Err(Unmoved::Written);
         }
+        // The old place may be another volume's soon, and what waits to be read there would be that
+        // one's bytes.
+        let from = self.moves.running[&disk].from;
+        if self.transfers_in(disk, from..from + EXTENT) {
+            return Err(Unmoved::Read);
+        }
         self.store.relocate(volume, index, to).map_err(Unmoved::Store)?;
         *self.moves.moved.entry(disk).or_default() += 1;
         self.changed(now);
@@ -186,7 +192,7 @@ impl Node {
 
     fn stays(&mut self, now: Instant, place: (DiskIndex, u64), volume: VolumeId, why: Unmoved) {
         let pause = match why {
-            Unmoved::Written | Unmoved::NoMemory => MOVE_AGAIN,
+            Unmoved::Written | Unmoved::Read | Unmoved::NoMemory => MOVE_AGAIN,
             _ => MOVE_RETRY,
         };
         let again = now.saturating_add(pause);

@@ -155,6 +155,7 @@ impl Node {
         // effort that cost more now are cut smaller.
         let most = state.queue.chunks().map_or(costs.piece, |chunks| chunks.len.min(costs.piece));
         state.set_piece(piece_within(profile, capacity, most, reserve).0);
+        state.is_slow = costs.is_slow;
         state.queue.use_profile(profile.clone(), costs.advance, costs.best_effort);
         self.recharging(|node| {
             node.admit_all(now, disk)?;

@@ -164,6 +164,31 @@ impl Arena {
         Some(self.rooms.made(start, need))
     }
 
+    /// Where `len` bytes that lie at `near`, or as near as what may be kept reaches, could be kept
+    /// but for what is: from there on all is free.
+    pub(crate) fn room_for(&self, near: Bytes, len: Bytes) -> Option<Bytes> {
+        let need = len.round_up(limits::BLOCK_MIN).get();
+        let at = self.rooms.place_for(near.get(), need)?;
+        let piece = self.free.range(..=at).next_back();
+        piece.filter(|&(&start, &len)| start + len >= at + need).map(|_| Bytes::new(at))
+    }
+
+    /// What is kept in any of `len` bytes from `at` on, but for what is being copied.
+    pub(crate) fn laid_in(&self, at: Bytes, len: Bytes) -> impl Iterator<Item = Room> {
+        self.rooms.laid_in(at.get()..(at + len).get())
+    }
+
+    /// As [`Arena::make_room`], where this is free and [nothing lies there](Self::laid_in).
+    pub(crate) fn make_room_at(&mut self, at: Bytes, len: Bytes) -> Option<Room> {
+        let need = len.round_up(limits::BLOCK_MIN).get();
+        let may = self.rooms.may_copy(need) && self.room_for(at, len) == Some(at);
+        if !may || self.laid_in(at, len).next().is_some() {
+            return None;
+        }
+        self.cut_out(at.get(), need);
+        Some(self.rooms.made(at.get(), need))
+    }
+
     /// From now on this is kept as long as nobody takes its memory.
     pub(crate) fn lay(&mut self, room: Room) {
         self.rooms.lay(room);

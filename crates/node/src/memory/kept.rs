@@ -21,6 +21,7 @@
 use crate::api::{CommandId, Span, StreamId};
 use crate::limits::{KEPT_BLOCKS_MAX, KEPT_COPY_AHEAD, KEPT_COPY_RATE, KEPT_EVICTIONS};
 use crate::memory::arena::Arena;
+use crate::memory::cache::Cache;
 use crate::memory::rooms::Room;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -210,10 +211,12 @@ impl Kept {
     }
 
     /// Memory for a block that a stream has, where it is worth keeping: a reader comes behind and
-    /// lacks it, and there is room for all between them, or what is further from its reader goes.
+    /// lacks it, and there is room for all between them, or what is cached of best effort, or is
+    /// further from its reader, goes.
     pub(crate) fn make_room(
         &mut self,
         arena: &mut Arena,
+        cache: &mut Cache,
         volume: VolumeId,
         (range, stream): (&Range<Bytes>, StreamId),
     ) -> Option<Room> {
@@ -225,7 +228,10 @@ impl Kept {
         }
         let mut room = None;
         if self.order.len() < KEPT_BLOCKS_MAX {
-            room = arena.make_room(len);
+            room = arena.make_room(len).or_else(|| {
+                let start = cache.clear(arena, len)?;
+                arena.make_room_at(start, len)
+            });
         }
         for _ in 0..KEPT_EVICTIONS {
             let longest = self.order.last().filter(|(longest, ..)| *longest > interval);

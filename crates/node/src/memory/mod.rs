@@ -1,6 +1,7 @@
 //! Who holds which piece of memory.
 
 pub(crate) mod arena;
+pub(crate) mod cache;
 pub(crate) mod kept;
 pub(crate) mod line;
 pub(crate) mod places;

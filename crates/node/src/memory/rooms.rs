@@ -57,7 +57,8 @@ impl Rooms {
         Bytes::new(self.within.end - self.within.start).round_down(BLOCK_MIN)
     }
 
-    fn may_copy(&self, len: u64) -> bool {
+    /// Whether so much more may be copied.
+    pub(crate) fn may_copy(&self, len: u64) -> bool {
         self.copying + len <= self.most().get() / COPYING
     }
 
@@ -88,6 +89,23 @@ impl Rooms {
             }
         }
         None
+    }
+
+    /// Where `need` bytes that begin at `near` lie, or as near to it as they may.
+    pub(crate) fn place_for(&self, near: u64, need: u64) -> Option<u64> {
+        let last = self.within.end.checked_sub(need)?;
+        (last >= self.within.start).then(|| near.clamp(self.within.start, last))
+    }
+
+    /// What is laid that has some of this.
+    pub(crate) fn laid_in(&self, range: Range<u64>) -> impl Iterator<Item = Room> {
+        let before = self.laid.range(..range.start).next_back();
+        let before = before.filter(|&(&start, &(len, _))| start + len > range.start);
+        before.into_iter().chain(self.laid.range(range)).map(|(&start, &(len, number))| Room {
+            offset: Bytes::new(start),
+            len: Bytes::new(len),
+            number,
+        })
     }
 
     /// A room was made here, and is taken.

@@ -30,7 +30,7 @@ const GIVEN_UP: DeviceError = DeviceError(116);
 impl Core {
     /// A ring has given up these bytes: what is kept of them is void, and nothing of them moves.
     pub(crate) fn gave_up(&mut self, now: Instant, volume: VolumeId, range: &Range<Bytes>) {
-        self.writes.note_given_up(volume, range);
+        self.writes.note_change_of(volume, range);
         let (first, end) = (range.start / EXTENT, range.end / EXTENT);
         self.abandon_moves_of(|one| one.volume == volume && (first..end).contains(&one.index));
         self.changed(now);

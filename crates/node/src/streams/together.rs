@@ -35,7 +35,7 @@ use crate::limits;
 use crate::node::Node;
 use crate::streams::stream::{Slot, Stream};
 use crate::volumes::serving::in_slack;
-use crate::volumes::writes::extents;
+use crate::volumes::writes::{Writes, extents};
 use crate::work::Owner;
 use core::ops::Range;
 use units::{Bytes, Duration, Instant};
@@ -107,7 +107,8 @@ impl Stream {
             return;
         }
         let Core { arena, writes, .. } = core;
-        let Some(room) = writes.kept.make_room(arena, self.volume, (range, self.id)) else {
+        let Writes { kept, cache, .. } = writes;
+        let Some(room) = kept.make_room(arena, cache, self.volume, (range, self.id)) else {
             return;
         };
         writes.kept.copies(now, len);
@@ -245,10 +246,18 @@ impl Node {
         self.core.writes.kept.is_on = true;
     }
 
-    /// What was being copied is free again: who waits for memory may have it.
+    /// From now on what best effort has read is cached in free memory, and read ahead.
+    pub fn cache_reads(&mut self) {
+        self.core.writes.cache.is_on = true;
+    }
+
+    /// What was being copied, or had been lent of what is cached, is free again: who waits for memory may have it.
     pub(crate) fn settle_memory(&mut self, now: Instant) {
-        self.core.writes.kept.tidy(&mut self.core.arena);
-        if core::mem::take(&mut self.core.writes.kept.has_returned) {
+        let Writes { kept, cache, .. } = &mut self.core.writes;
+        kept.tidy(&mut self.core.arena);
+        cache.tidy(&mut self.core.arena);
+        // Both.
+        if core::mem::take(&mut kept.has_returned) | core::mem::take(&mut cache.has_returned) {
             self.best_effort.memory_is_back(&mut self.core, now);
             self.given_back(now);
         }

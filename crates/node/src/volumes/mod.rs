@@ -7,6 +7,7 @@ pub(crate) mod kept;
 pub(crate) mod naming;
 pub(crate) mod opening;
 pub mod permission;
+pub(crate) mod read_ahead;
 pub(crate) mod rings;
 pub(crate) mod service;
 pub(crate) mod services;

@@ -15,6 +15,7 @@
 //! exactly while it has claims; a tracker gives its place for holes back when it goes.
 
 use crate::api::{CommandId, StreamId};
+use crate::memory::cache::Cache;
 use crate::memory::kept::Kept;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -40,6 +41,8 @@ pub(crate) struct Writes {
     changes: u64,
     /// What is kept in memory of volumes: a change of their bytes makes it void.
     pub kept: Kept,
+    /// What is cached of them: the same.
+    pub cache: Cache,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -88,21 +91,20 @@ impl Writes {
 
     /// All bytes of a volume may be others from now on.
     pub(crate) fn note_change(&mut self, volume: VolumeId) {
-        self.count_change(volume);
-        self.kept.change_all(volume);
+        self.note_change_of(volume, &(Bytes::ZERO..Bytes::new(u64::MAX)));
     }
 
     /// The same of a range of an extent.
     fn note_change_in(&mut self, (volume, index): Extent, range: &Range<Bytes>) {
-        self.count_change(volume);
         let at = EXTENT * index;
-        self.kept.change(volume, &(at + range.start..at + range.end));
+        self.note_change_of(volume, &(at + range.start..at + range.end));
     }
 
-    /// A ring does not hold this range of it any more.
-    pub(crate) fn note_given_up(&mut self, volume: VolumeId, range: &Range<Bytes>) {
+    /// The same of a range, or a ring does not hold it any more.
+    pub(crate) fn note_change_of(&mut self, volume: VolumeId, range: &Range<Bytes>) {
         self.count_change(volume);
         self.kept.change(volume, range);
+        self.cache.change(volume, range);
     }
 
     fn count_change(&mut self, volume: VolumeId) {
@@ -118,13 +120,31 @@ impl Writes {
         range: Range<Bytes>,
         goes_on: impl Fn(u64, CommandId) -> bool,
     ) {
+        if !self.has_claims(volume, &range) {
+            self.kept.expect(volume, what, range, goes_on);
+        }
+    }
+
+    /// As [`Cache::expect`], where no write of the range is under way.
+    pub(crate) fn expect_to_cache(
+        &mut self,
+        volume: VolumeId,
+        operation: u64,
+        range: &Range<Bytes>,
+        is_ahead: bool,
+    ) {
+        if !self.has_claims(volume, range) {
+            self.cache.expect(volume, operation, range, is_ahead);
+        }
+    }
+
+    /// A write of some of the range is under way, or waits for another.
+    fn has_claims(&self, volume: VolumeId, range: &Range<Bytes>) -> bool {
         let is_claimed = |(extent, part): (u64, Range<Bytes>)| {
             let claims = self.extents.get(&(volume, extent)).map(|tracker| &tracker.claims);
             claims.is_some_and(|claims| claims.iter().any(|(_, other)| overlap(other, &part)))
         };
-        if !extents(&range).any(is_claimed) {
-            self.kept.expect(volume, what, range, goes_on);
-        }
+        extents(range).any(is_claimed)
     }
 
     /// Another number than before whenever bytes of the volume may have changed in between; zero
@@ -137,6 +157,17 @@ impl Writes {
     pub(crate) fn forget(&mut self, volume: VolumeId) {
         self.changed.remove(&volume);
         self.kept.forget(volume);
+        self.cache.forget(volume);
+    }
+
+    /// What programs have had of a volume from memory since the pool was opened.
+    pub(crate) fn served(&self, volume: VolumeId) -> Bytes {
+        self.kept.served(volume) + self.cache.served(volume)
+    }
+
+    /// The same of all volumes.
+    pub(crate) fn served_in_all(&self) -> Bytes {
+        self.kept.served_in_all() + self.cache.served_in_all()
     }
 
     /// No write of the extent is under way.

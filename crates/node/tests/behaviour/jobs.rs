@@ -4,7 +4,8 @@
 use crate::driver::*;
 use disk::Kind;
 use node::{
-    DeviceError, DiskAction, DiskIndex, Error, Mode, Op, Outcome, Placement, Reply, Unmoved,
+    DeviceError, DiskAction, DiskIndex, Error, Mode, Op, Outcome, Placement, Priority, Reply,
+    Unmoved,
 };
 use units::{Bytes, Direction, Duration, Rate};
 
@@ -19,14 +20,7 @@ fn film() -> (Driver, Vec<Bytes>) {
 
 /// Where the extents of "film" lie on the disk.
 fn places(driver: &mut Driver) -> Vec<Bytes> {
-    (0..4)
-        .map(|mib| {
-            let from = driver.journal.len();
-            driver.read("film", Bytes::mib(mib), Bytes::kib(4)).expect("read");
-            let read = driver.since(from).iter().find_map(|done| done.action.transfer());
-            read.expect("of the disk").0.start
-        })
-        .collect()
+    (0..4).map(|mib| driver.place("film", Bytes::mib(mib))).collect()
 }
 
 /// The disk fails once on this, so that it is suspect.
@@ -139,6 +133,41 @@ fn what_is_written_during_a_move_is_not_lost() {
     assert_eq!(moves(&driver).moved, 1, "a write that fails makes an extent suspect, too");
     driver.done(delete("film"));
     assert!(driver.node.status(driver.now).disks[0].free + Bytes::MIB >= space);
+}
+
+/// An extent that was copied elsewhere is not switched to while a read of its old place waits:
+/// another volume may be written there next.
+#[test]
+fn an_extent_is_not_moved_away_under_a_read_that_waits() {
+    let (mut driver, _) = film();
+    suspect(&mut driver, Bytes::mib(2), Bytes::kib(4));
+    driver.disks[0].troubles.clear();
+    // Whatever is read there is asked for again as soon as it was answered.
+    let mut waiting: Vec<node::Ticket> = Vec::new();
+    let upto = driver.now + Duration::from_secs(1);
+    loop {
+        for ticket in std::mem::take(&mut waiting) {
+            match driver.answer(ticket) {
+                Some(answer) => {
+                    let Ok(Reply::Data { span, .. }) = answer else { panic!("{answer:?}") };
+                    driver.done(Op::Release { span });
+                }
+                None => waiting.push(ticket),
+            }
+        }
+        if waiting.is_empty() {
+            let again = read_as("film", Bytes::mib(2), Bytes::MIB, Priority::Background);
+            waiting.push(driver.begin(again));
+        }
+        if !driver.step(upto) {
+            break;
+        }
+    }
+    let told = moves(&driver);
+    assert_eq!((told.moved, told.stuck.len()), (0, 1), "{told:?}");
+    assert_eq!(told.stuck[0].why, Unmoved::Read);
+    driver.run(Duration::from_secs(10));
+    assert_eq!((moves(&driver).moved, moves(&driver).stuck), (1, vec![]));
 }
 
 /// An extent that is being written to when it becomes suspect is not copied before that write

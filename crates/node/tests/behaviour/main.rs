@@ -4,6 +4,7 @@ mod driver;
 
 mod again;
 mod bounds;
+mod cache;
 mod chunks;
 mod commits;
 mod door;

@@ -62,6 +62,11 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
     let mut host = Random::new(seed ^ 0x1a7e);
     world.told_after = host.chance(50).then(|| host.span(Duration::from_millis(5)));
     let log = Rc::new(RefCell::new(Log::default()));
+    // In two of three what best effort reads is cached, and read ahead.
+    let is_cached = seed % 3 != 1;
+    if is_cached {
+        world.node.cache_reads();
+    }
     // In every third history blocks are longer than extents, and lie in pieces: what is between
     // the volumes is taken and given back.
     let is_long = seed % 3 == 2;
@@ -105,7 +110,11 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
         let open = |disks: &mut [SimDisk]| {
             let store = sim::open(disks).map_err(|error| error.to_string())?;
             let setups = disks.iter().map(|_| setup()).collect();
-            Node::new(config, setups, store).map_err(|error| error.to_string())
+            let mut node = Node::new(config, setups, store).map_err(|error| error.to_string())?;
+            if is_cached {
+                node.cache_reads();
+            }
+            Ok(node)
         };
         log.borrow_mut().crash();
         world.cut_and_return(at, &mut random, open).expect("the pool opens after a cut");

@@ -146,6 +146,14 @@ impl Driver {
     }
 
     /// Opens a stream: its number and its window.
+    /// Where these bytes of a volume lie on its disk, which is read there.
+    pub fn place(&mut self, volume: &str, offset: Bytes) -> Bytes {
+        let from = self.journal.len();
+        self.read(volume, offset, Bytes::kib(4)).expect("read");
+        let read = self.since(from).iter().find_map(|done| done.action.transfer());
+        read.expect("of the disk").0.start
+    }
+
     pub fn stream(&mut self, op: Op) -> (StreamId, Bytes) {
         match self.ask(op) {
             Ok(Reply::Stream { stream, window }) => (stream, window),

@@ -1,0 +1,280 @@
+//! What best effort has read is there for whoever reads it again, and what comes next is read ahead.
+
+use crate::driver::*;
+use node::{DiskAction, Error, Mode, Op, Priority, Reply, Who};
+use units::{Bytes, Duration, Rate};
+
+const PIECE: Bytes = Bytes::kib(64);
+
+/// A pool that caches, and a film.
+fn cached() -> Driver {
+    let mut driver = Setup::new(1).open();
+    driver.node.cache_reads();
+    driver.recorded("film", Bytes::mib(16), Bytes::mib(16), 1);
+    driver
+}
+
+/// Reads from the disk since `from`.
+fn reads(driver: &Driver, from: usize) -> usize {
+    let read = |done: &&Done| matches!(done.action, DiskAction::Read { .. });
+    driver.since(from).iter().filter(read).count()
+}
+
+fn check(driver: &mut Driver, seed: u64, offset: Bytes, len: Bytes) {
+    assert!(driver.read("film", offset, len).unwrap() == pattern(seed, offset, len), "{offset}");
+}
+
+#[test]
+fn what_was_read_is_had_again_without_the_disk_in_whole_or_in_part() {
+    let mut driver = cached();
+    let from = driver.journal.len();
+    check(&mut driver, 1, Bytes::mib(4), PIECE);
+    assert_eq!(reads(&driver, from), 1);
+    let before = driver.now;
+    check(&mut driver, 1, Bytes::mib(4), PIECE);
+    check(&mut driver, 1, Bytes::mib(4) + Bytes::kib(20), Bytes::kib(4));
+    assert_eq!((reads(&driver, from), driver.now), (1, before), "at once");
+    let memory = driver.node.status(driver.now).memory;
+    assert_eq!(memory.from_memory, PIECE + Bytes::kib(4));
+    assert_eq!((memory.kept, memory.best_effort), (PIECE, Bytes::ZERO));
+    let volume = driver.node.status(driver.now).volumes[0].from_memory;
+    assert_eq!(volume, PIECE + Bytes::kib(4));
+    // What is only partly there is read as a whole.
+    check(&mut driver, 1, Bytes::mib(4) + Bytes::kib(32), PIECE);
+    assert_eq!(reads(&driver, from), 2);
+}
+
+#[test]
+fn nothing_is_cached_where_it_is_not_switched_on_or_the_disk_is_quick() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(16), Bytes::mib(16), 1);
+    let from = driver.journal.len();
+    (0..2).for_each(|_| check(&mut driver, 1, Bytes::mib(4), PIECE));
+    assert_eq!(reads(&driver, from), 2);
+    let quick = profile(Bytes::mib(256), Duration::from_micros(5), Duration::from_micros(5));
+    let mut driver = driver.after_a_power_cut_on(quick);
+    driver.node.cache_reads();
+    let from = driver.journal.len();
+    (0..2).for_each(|_| check(&mut driver, 1, Bytes::mib(4), PIECE));
+    assert_eq!(reads(&driver, from), 2);
+}
+
+/// Whatever is written there, however it is written: the new bytes are read from when the write is
+/// answered on, and what was read while it was under way is not cached.
+#[test]
+fn a_write_makes_void_what_is_cached_and_what_is_on_its_way() {
+    let mut driver = cached();
+    let at = Bytes::mib(4);
+    check(&mut driver, 1, at, PIECE);
+    driver.write("film", 2, at + Bytes::kib(16), Bytes::kib(4));
+    let from = driver.journal.len();
+    let bytes = driver.read("film", at, PIECE).unwrap();
+    assert_eq!(reads(&driver, from), 1);
+    let [before, behind] = [Bytes::kib(16), Bytes::kib(44)];
+    assert!(bytes[..16 << 10] == pattern(1, at, before));
+    assert!(bytes[16 << 10..20 << 10] == pattern(2, at + before, Bytes::kib(4)));
+    assert!(bytes[20 << 10..] == pattern(1, at + Bytes::kib(20), behind));
+    // A read that was asked for before a write of the same bytes, and ends after it was claimed.
+    driver.disks[0].holds = true;
+    let read = driver.begin(read("film", at, PIECE));
+    let write = driver.begin_write("film", 3, at, PIECE);
+    driver.disks[0].holds = false;
+    let Ok(Reply::Data { span, .. }) = driver.wait(read) else { panic!("no data") };
+    driver.done(Op::Release { span });
+    assert_eq!(driver.wait(write), Ok(Reply::Done));
+    check(&mut driver, 3, at, PIECE);
+    // Now it is, and a volume that was cut and grown again is zeros there.
+    let from = driver.journal.len();
+    check(&mut driver, 3, at, PIECE);
+    assert_eq!(reads(&driver, from), 0);
+    let (name, size) = ("film".into(), Bytes::mib(2));
+    driver.done(Op::VolumeResize { name, size, may_cut: true });
+    driver.done(resize("film", Bytes::mib(16)));
+    assert!(driver.read("film", at, PIECE).unwrap().iter().all(|&byte| byte == 0));
+}
+
+/// A reader that was begun while a write of the same bytes was under way has whatever the disk has;
+/// that is not cached.
+#[test]
+fn what_is_read_beside_a_write_is_not_cached() {
+    let mut driver = cached();
+    driver.disks[0].holds = true;
+    let write = driver.begin_write("film", 2, Bytes::mib(4), PIECE);
+    let read = driver.begin(read("film", Bytes::mib(4), PIECE));
+    driver.disks[0].holds = false;
+    let Ok(Reply::Data { span, .. }) = driver.wait(read) else { panic!("no data") };
+    driver.done(Op::Release { span });
+    driver.wait(write).unwrap();
+    let from = driver.journal.len();
+    check(&mut driver, 2, Bytes::mib(4), PIECE);
+    assert_eq!(reads(&driver, from), 1);
+}
+
+#[test]
+fn what_one_program_has_in_its_hands_another_reads_from_the_disk() {
+    let mut driver = cached();
+    check(&mut driver, 1, Bytes::mib(4), PIECE);
+    let from = driver.journal.len();
+    let Ok(Reply::Data { span: one, .. }) = driver.ask(read("film", Bytes::mib(4), Bytes::kib(8)))
+    else {
+        panic!("no data")
+    };
+    let asked = driver.ask(read("film", Bytes::mib(4) + Bytes::kib(8), Bytes::kib(8)));
+    let Ok(Reply::Data { span: two, .. }) = asked else { panic!("no data") };
+    assert_eq!(reads(&driver, from), 0, "not the same bytes");
+    check(&mut driver, 1, Bytes::mib(4) + Bytes::kib(4), Bytes::kib(8));
+    assert_eq!(reads(&driver, from), 1);
+    // It is void while they have it: they keep what they have, and nobody else gets it.
+    driver.write("film", 2, Bytes::mib(4), PIECE);
+    assert!(driver.bytes(one) == pattern(1, Bytes::mib(4), Bytes::kib(8)));
+    [one, two].into_iter().for_each(|span| driver.done(Op::Release { span }));
+    check(&mut driver, 2, Bytes::mib(4), PIECE);
+    assert_eq!(driver.node.status(driver.now).memory.best_effort, Bytes::ZERO);
+}
+
+/// What is cached is nobody's memory: each window that opens without it opens with it.
+#[test]
+fn windows_and_best_effort_have_as_much_memory_as_without() {
+    let windows = |is_cached: bool| {
+        let mut driver = cached();
+        if is_cached {
+            for piece in 0..240 {
+                check(&mut driver, 1, PIECE * piece, PIECE);
+            }
+            let kept = driver.node.status(driver.now).memory.kept;
+            assert!(kept >= Bytes::mib(6), "{kept}");
+        }
+        let contract = contract(Rate::per_second(20_000), Bytes::kib(256), Bytes::ZERO);
+        let mut streams = 0;
+        while let Ok(Reply::Stream { .. }) =
+            driver.ask(open("film", Mode::Read, contract, Bytes::ZERO))
+        {
+            streams += 1;
+        }
+        let mut rooms = 0;
+        while let Some(Ok(Reply::Room { .. })) = driver.at_once_or_none(room(Bytes::kib(64))) {
+            rooms += 1;
+        }
+        let memory = driver.node.status(driver.now).memory;
+        (streams, rooms, memory.windows, memory.best_effort)
+    };
+    let without = windows(false);
+    assert!(without.0 > 10 && without.1 > 2, "{without:?}");
+    assert_eq!(windows(true), without);
+}
+
+/// Who reads on and on finds the next bytes there; they are read at most once.
+#[test]
+fn what_comes_next_is_read_ahead_and_nothing_is_read_twice() {
+    let mut driver = cached();
+    let from = driver.journal.len();
+    let mut waits = 0;
+    for piece in 0..128 {
+        let before = driver.now;
+        check(&mut driver, 1, PIECE * piece, PIECE);
+        waits += u32::from(driver.now > before);
+        // As long as its program works on it.
+        driver.run(Duration::from_millis(20));
+    }
+    assert!(waits <= 4, "{waits}");
+    let len = |done: &Done| match &done.action {
+        DiskAction::Read { span, .. } => span.len,
+        _ => Bytes::ZERO,
+    };
+    let read: Bytes = driver.since(from).iter().map(len).sum();
+    assert!(read <= PIECE * 128 + Bytes::mib(3) / 2, "{read}");
+    // Behind the end of the volume there is nothing.
+    for piece in 128..256 {
+        check(&mut driver, 1, PIECE * piece, PIECE);
+    }
+    let all: Bytes = driver.since(from).iter().map(len).sum();
+    assert_eq!(all, Bytes::mib(16));
+}
+
+/// Who asks for what is on its way waits for that; where the disk fails on it, he reads himself.
+#[test]
+fn who_comes_to_what_is_on_its_way_waits_for_it() {
+    let mut driver = cached();
+    for piece in 0..2 {
+        check(&mut driver, 1, PIECE * piece, PIECE);
+    }
+    driver.disks[0].holds = true;
+    let third = driver.begin(read("film", PIECE * 2, PIECE));
+    let fourth = driver.begin(read("film", PIECE * 3, PIECE));
+    driver.disks[0].holds = false;
+    let from = driver.journal.len();
+    for (ticket, piece) in [(third, 2), (fourth, 3)] {
+        let Ok(Reply::Data { span, offset }) = driver.wait(ticket) else { panic!("no data") };
+        assert_eq!(offset, PIECE * piece);
+        assert!(driver.bytes(span) == pattern(1, offset, PIECE));
+        driver.done(Op::Release { span });
+    }
+    let of_fourth = driver.since(from).iter().filter(|done| match &done.action {
+        DiskAction::Read { span, .. } => span.len == PIECE,
+        _ => false,
+    });
+    assert!(of_fourth.count() <= 1, "the third's alone");
+    // Nobody who deletes the volume is told that it is in use by what is read ahead.
+    let mut driver = driver_that_reads_ahead();
+    driver.done(delete("film"));
+    driver.run(Duration::from_secs(1));
+    let memory = driver.node.status(driver.now).memory;
+    assert_eq!((memory.kept, memory.best_effort), (Bytes::ZERO, Bytes::ZERO));
+    // Nor does a shutdown wait for it, or an error of it reach anybody.
+    let mut driver = driver_that_reads_ahead();
+    assert_eq!(driver.ask(Op::Shutdown), Ok(Reply::Done));
+    let mut driver = cached();
+    let bad = driver.place("film", Bytes::mib(1));
+    driver.break_at(DISK, bad..bad + Bytes::kib(4), None);
+    for piece in 0..16 {
+        check(&mut driver, 1, PIECE * piece, PIECE);
+    }
+    let failed = driver.read("film", Bytes::mib(1), PIECE);
+    assert!(matches!(failed, Err(Error::Device { .. })));
+}
+
+/// It has begun to read ahead, and the disk holds that.
+fn driver_that_reads_ahead() -> Driver {
+    let mut driver = cached();
+    for piece in 0..3 {
+        check(&mut driver, 1, PIECE * piece, PIECE);
+    }
+    assert!(!driver.disks[0].flights.is_empty(), "it reads ahead");
+    driver
+}
+
+/// Whole volumes are read in the background, once: what others have read stays.
+#[test]
+fn background_reads_are_read_ahead_and_leave_nothing_else() {
+    let mut driver = cached();
+    let far = |number: u64| PIECE * (number * 97 % 256);
+    for number in 0..16 {
+        let asked = read_as("film", far(number), PIECE, Priority::Background);
+        let Ok(Reply::Data { span, .. }) = driver.ask(asked) else { panic!("no data") };
+        driver.done(Op::Release { span });
+    }
+    assert_eq!(driver.node.status(driver.now).memory.kept, Bytes::ZERO);
+}
+
+/// A user who reads all of a volume does not drive out what another one reads again and again, as
+/// long as that one has less.
+#[test]
+fn users_have_equal_shares() {
+    let mut driver = cached();
+    let small = |driver: &mut Driver| {
+        for piece in 0..16 {
+            check(driver, 1, PIECE * (2 * piece), PIECE);
+        }
+    };
+    small(&mut driver);
+    let greedy = Who { uid: 1000, ..Who::root() };
+    for number in 0..512 {
+        let asked = read("film", Bytes::mib(4) + PIECE * (number * 37 % 192), PIECE);
+        let ticket = driver.begin_as(greedy.clone(), asked);
+        let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!("no data") };
+        driver.done(Op::Release { span });
+    }
+    let from = driver.journal.len();
+    small(&mut driver);
+    assert_eq!(reads(&driver, from), 0);
+}
