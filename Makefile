@@ -8,6 +8,7 @@
 #   make package-test  that package in a clean Debian: installed, used, upgraded, purged
 #   make wheel   the package for Python: built by maturin, installed, tested as it is then
 #   make bench   decisions, simulated requests, transfers beside fio, reads beside memcpy,
+#                the cache beside the kernel's,
 #                answers under contract beside greedy programs, block devices beside nbdkit,
 #                HTTP beside nginx, the mount beside a pass-through,
 #                reading the metrics of 1,000 streams;
@@ -114,7 +115,7 @@ wheel:
 	@echo "make wheel: tested as installed: $$(ls $(WHEEL)/*.whl)"
 
 # `requests` are two: what the models serve, and what the simulator simulates.
-BENCHES ?= decisions policies requests pool ends beside_fio windows answers \
+BENCHES ?= decisions policies requests pool ends beside_fio page_cache windows answers \
 	scrapes block_devices http_bodies mounted_files
 # For example --no-run, to build them alone.
 BENCH_ARGS ?=

@@ -57,6 +57,8 @@ pub struct Options {
     pub shared_drive: Option<bool>,
     /// False: every stream has its bytes from the disk.
     pub share_reads: Option<bool>,
+    /// False: best effort has its bytes from the disk, and nothing is read ahead.
+    pub cache_reads: Option<bool>,
     /// Listen for HTTP over TCP here: an address or a name, and a port.
     pub listen: Option<String>,
     /// Listen for NBD over TCP here.
@@ -98,6 +100,8 @@ pub struct Settings {
     pub shared_drive: bool,
     /// Streams have from memory what others of their volume have just read or written.
     pub share_reads: bool,
+    /// What best effort has read is cached, and read ahead.
+    pub cache_reads: bool,
     /// How the pool is set up.
     pub node: node::Config,
     /// A stream's program may be silent for so long; zero: for ever.
@@ -218,6 +222,7 @@ impl Options {
             remeasure: self.remeasure.or(other.remeasure),
             shared_drive: self.shared_drive.or(other.shared_drive),
             share_reads: self.share_reads.or(other.share_reads),
+            cache_reads: self.cache_reads.or(other.cache_reads),
             listen: self.listen.or(other.listen),
             nbd_listen: self.nbd_listen.or(other.nbd_listen),
             tls_cert: self.tls_cert.or(other.tls_cert),
@@ -299,6 +304,7 @@ impl Options {
             keep_alive,
             shared_drive: self.shared_drive.unwrap_or(false),
             share_reads: self.share_reads.unwrap_or(true),
+            cache_reads: self.cache_reads.unwrap_or(true),
             socket: self.socket.unwrap_or_else(socket),
             socket_mode: self.socket_mode.unwrap_or(SocketMode(0o660)),
             node: node::Config {
@@ -327,6 +333,7 @@ mod tests {
         remeasure = false
         shared_drive = true
         share_reads = false
+        cache_reads = false
     "#;
 
     #[test]
@@ -338,6 +345,7 @@ mod tests {
         assert_eq!(settings.node.policy, Policy::EDF, "from the file");
         assert_eq!(settings.socket_mode, SocketMode(0o600), "from the file");
         assert!(settings.shared_drive && !settings.share_reads, "from the file");
+        assert!(!settings.cache_reads, "from the file");
         assert!(!settings.node.remeasure && node_default().remeasure, "from the file");
         assert_eq!(settings.node.host_latency, node_default().host_latency, "the default");
         assert_eq!(settings.disks.len(), 2);

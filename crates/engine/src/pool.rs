@@ -52,6 +52,8 @@ pub struct Options {
     /// Streams have from memory what others of their volume have just read or written
     /// (docs/caching.md).
     pub share_reads: bool,
+    /// What best effort has read is cached in free memory, and read ahead (docs/caching.md).
+    pub cache_reads: bool,
     /// Finds the policy that was chosen for the pool, which then takes the place of that of
     /// `config`. None: whatever was chosen, it is that of `config`.
     pub find_policy: Option<FindPolicy>,
@@ -77,6 +79,7 @@ impl Default for Options {
             wrap: None,
             shared_drive: false,
             share_reads: true,
+            cache_reads: true,
             find_policy: None,
             gap: None,
         }
@@ -170,6 +173,9 @@ impl Pool {
             node(&seats, gap, store, options.config, options.find_policy, &mut warnings)?;
         if options.share_reads {
             node.share_reads();
+        }
+        if options.cache_reads {
+            node.cache_reads();
         }
         let config = node.config();
 

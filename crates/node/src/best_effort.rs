@@ -196,12 +196,7 @@ impl BestEffort {
         for waiter in self.line.leave(|_| true) {
             core.answer(waiter.ticket, Err(Error::ShuttingDown));
         }
-        for (command, operation, part) in core.pieces() {
-            if core.cancel(command) {
-                self.operation(operation).error.get_or_insert(Error::ShuttingDown);
-                self.part_done(core, now, operation, part, false);
-            }
-        }
+        self.take_back(core, now, |_| true);
     }
 
     /// Whoever waits for memory for a volume that is gone is told so.
@@ -255,6 +250,25 @@ impl BestEffort {
         self.ask_placed(core, now, waiter);
         if let Some(ahead) = ahead {
             self.read_ahead(core, now, ahead);
+        }
+    }
+
+    /// What is to be read ahead, and no disk has begun, is not: its memory is for who comes with a
+    /// contract. Who waits for it reads himself.
+    pub(crate) fn drop_ahead(&mut self, core: &mut Core, now: Instant) {
+        let is_ahead = |operation: &Operation| operation.ticket.is_none();
+        if self.operations.values().any(is_ahead) {
+            self.take_back(core, now, is_ahead);
+        }
+    }
+
+    /// What no disk has begun of such operations is not done.
+    fn take_back(&mut self, core: &mut Core, now: Instant, is_meant: fn(&Operation) -> bool) {
+        for (command, operation, part) in core.pieces() {
+            if is_meant(self.operation(operation)) && core.cancel(command) {
+                self.operation(operation).error.get_or_insert(Error::ShuttingDown);
+                self.part_done(core, now, operation, part, false);
+            }
         }
     }
 

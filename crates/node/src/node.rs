@@ -178,6 +178,18 @@ impl Node {
         if let Err(error) = self.core.may_promise(&op) {
             return self.core.answer(ticket, Err(error));
         }
+        let asks_for_contract = matches!(
+            op,
+            Op::VolumeService { .. }
+                | Op::HandleOpen { .. }
+                | Op::StreamOpen { .. }
+                | Op::WindowOpen { .. }
+                | Op::Open { .. }
+                | Op::StreamChange { .. }
+        );
+        if asks_for_contract {
+            self.best_effort.drop_ahead(&mut self.core, now);
+        }
         match op {
             Op::VolumeCreate { .. }
             | Op::RingCreate { .. }

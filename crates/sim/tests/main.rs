@@ -10,6 +10,7 @@ mod bus_set;
 mod bus_small_world;
 mod buses;
 mod by_default;
+mod cache;
 mod cello;
 mod chunks;
 #[path = "concurrent/main.rs"]

@@ -64,6 +64,10 @@ pub struct Args {
     /// written; docs/caching.md
     #[arg(long)]
     no_share_reads: bool,
+    /// Read what best effort asks for from the disk, also what was read before, and nothing ahead;
+    /// docs/caching.md
+    #[arg(long)]
+    no_cache_reads: bool,
     /// Listen for HTTP over TLS here, for those who show a token (`slackline token make`);
     /// docs/tcp.md [default: nowhere]
     #[arg(long, value_name = "HOST:PORT")]
@@ -141,6 +145,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         remeasure: args.no_remeasure.then_some(false),
         shared_drive: args.shared_drive.then_some(true),
         share_reads: args.no_share_reads.then_some(false),
+        cache_reads: args.no_cache_reads.then_some(false),
         listen: args.listen,
         nbd_listen: args.nbd_listen,
         tls_cert: args.tls_cert,
@@ -172,6 +177,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         realtime,
         shared_drive,
         share_reads: settings.share_reads,
+        cache_reads: settings.cache_reads,
         find_policy,
         ..engine::Options::default()
     };

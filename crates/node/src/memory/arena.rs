@@ -50,6 +50,8 @@ pub(crate) struct Arena {
     low: u64,
     zeros: Span,
     rooms: Rooms,
+    /// Memory has come back, and whoever waits for some was not told.
+    pub has_returned: bool,
 }
 
 /// The part of the arena that is for contracts alone.
@@ -73,6 +75,7 @@ impl Arena {
             low,
             zeros: Span { offset: usable, len: limits::ZEROS },
             rooms: Rooms::within(low..low * 3),
+            has_returned: false,
         }
     }
 
@@ -285,6 +288,7 @@ impl Arena {
     }
 
     fn give_piece(&mut self, mut start: u64, mut len: u64) {
+        self.has_returned = true;
         if let Some((&before, &before_len)) = self.free.range(..start).next_back() {
             assert!(before + before_len <= start, "memory given back twice");
             if before + before_len == start {

@@ -85,8 +85,6 @@ pub(crate) struct Cache {
     void: Vec<Room>,
     uses: u64,
     served: Bytes,
-    /// Memory that programs had is free again, and whoever waits for some was not told.
-    pub has_returned: bool,
     /// Anything is cached at all.
     pub is_on: bool,
 }
@@ -294,7 +292,6 @@ impl Cache {
                 true => arena.lay(room),
                 false => arena.drop_room(room),
             }
-            self.has_returned = true;
         }
         true
     }

@@ -251,14 +251,15 @@ impl Node {
         self.core.writes.cache.is_on = true;
     }
 
-    /// What was being copied, or had been lent of what is cached, is free again: who waits for memory may have it.
+    /// Memory is free again: who waits for memory may have it.
     pub(crate) fn settle_memory(&mut self, now: Instant) {
         let Writes { kept, cache, .. } = &mut self.core.writes;
         kept.tidy(&mut self.core.arena);
         cache.tidy(&mut self.core.arena);
-        // Both.
-        if core::mem::take(&mut kept.has_returned) | core::mem::take(&mut cache.has_returned) {
+        if core::mem::take(&mut self.core.arena.has_returned) {
             self.best_effort.memory_is_back(&mut self.core, now);
+        }
+        if core::mem::take(&mut self.core.writes.kept.has_returned) {
             self.given_back(now);
         }
     }

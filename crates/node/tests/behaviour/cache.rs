@@ -128,8 +128,15 @@ fn what_one_program_has_in_its_hands_another_reads_from_the_disk() {
     driver.write("film", 2, Bytes::mib(4), PIECE);
     assert!(driver.bytes(one) == pattern(1, Bytes::mib(4), Bytes::kib(8)));
     [one, two].into_iter().for_each(|span| driver.done(Op::Release { span }));
+    driver.run(Duration::from_secs(1));
+    let cached = driver.node.status(driver.now).memory.kept;
     check(&mut driver, 2, Bytes::mib(4), PIECE);
-    assert_eq!(driver.node.status(driver.now).memory.best_effort, Bytes::ZERO);
+    let memory = driver.node.status(driver.now).memory;
+    assert_eq!(memory.best_effort, Bytes::ZERO);
+    assert_eq!(memory.kept - cached, PIECE, "nothing lies there that nobody finds");
+    driver.done(delete("film"));
+    driver.run(Duration::from_secs(1));
+    assert_eq!(driver.node.status(driver.now).memory.kept, Bytes::ZERO);
 }
 
 /// What is cached is nobody's memory: each window that opens without it opens with it.
@@ -277,4 +284,112 @@ fn users_have_equal_shares() {
     let from = driver.journal.len();
     small(&mut driver);
     assert_eq!(reads(&driver, from), 0);
+}
+
+/// A read that was asked for while a write of the same bytes was claimed has whatever the disk has,
+/// and nobody else gets that later, as if it were new.
+#[test]
+fn what_is_read_before_a_claimed_write_is_done_is_not_cached() {
+    let mut driver = cached();
+    driver.disks[0].holds = true;
+    let other = driver.begin(read("film", Bytes::mib(12), PIECE));
+    let write = driver.begin_write("film", 2, Bytes::mib(4), PIECE);
+    let before = read_as("film", Bytes::mib(4), PIECE, Priority::Interactive);
+    let before = driver.begin(before);
+    driver.disks[0].holds = false;
+    for ticket in [other, before] {
+        let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!("no data") };
+        driver.done(Op::Release { span });
+    }
+    assert!(!driver.is_answered(write));
+    let kept = driver.node.status(driver.now).memory.kept;
+    assert_eq!(kept, PIECE, "the other's alone");
+    driver.wait(write).unwrap();
+    check(&mut driver, 2, Bytes::mib(4), PIECE);
+}
+
+/// Random histories of one pool with the cache and one without: whoever asks for memory, for a window,
+/// a contract or an operation, is answered alike, at once, whatever is cached; and what is read is
+/// the same. `SLACKLINE_HISTORIES`: how many.
+#[test]
+fn whoever_asks_for_memory_has_it_at_once_whatever_is_cached() {
+    let histories = std::env::var("SLACKLINE_HISTORIES");
+    let histories = histories.map_or(100, |number| number.parse().expect("a number"));
+    let (mut opened, mut refused, mut from_memory) = (0, 0, Bytes::ZERO);
+    for number in 0..histories {
+        let mut seed = number * 2 + 1;
+        let mut below = |n: u64| {
+            seed = u64::wrapping_mul(seed, 6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % n
+        };
+        let mut both = [false, true].map(|is_cached| {
+            let mut driver = Setup::new(1).with(|config| config.memory = Bytes::mib(16)).open();
+            driver.recorded("film", Bytes::mib(8), Bytes::mib(8), 1);
+            if is_cached {
+                driver.node.cache_reads();
+            }
+            driver
+        });
+        // Of each side what is open, and what is held.
+        let mut open_streams: [Vec<_>; 2] = Default::default();
+        let mut rooms: [Vec<_>; 2] = Default::default();
+        let mut at = 0;
+        for _ in 0..40 {
+            let (what, where_, len) = (below(10), below(128), 1 + below(4));
+            let block = Bytes::kib(256) * (1 << below(4));
+            let which = below(8) as usize;
+            at = if below(3) == 0 { where_ } else { (at + len) % 120 };
+            let told = [0, 1].map(|side| {
+                let driver = &mut both[side];
+                let told = match what {
+                    0..5 => {
+                        let got = driver.read("film", PIECE * at, PIECE * len);
+                        format!(
+                            "{:?}",
+                            got.map(|bytes| bytes == pattern(1, PIECE * at, PIECE * len))
+                        )
+                    }
+                    5 | 6 => {
+                        let contract = contract(Rate::per_second(10_000), block, Bytes::ZERO);
+                        let asked = driver.ask(open("film", Mode::Read, contract, Bytes::ZERO));
+                        if let Ok(Reply::Stream { stream, .. }) = asked {
+                            open_streams[side].push(stream);
+                        }
+                        format!(
+                            "{:?}",
+                            asked.map(|_| ()).map_err(|error| std::mem::discriminant(&error))
+                        )
+                    }
+                    7 => {
+                        let asked = driver.ask(room(PIECE * (1 + where_ % 16)));
+                        if let Ok(Reply::Room { span }) = asked {
+                            rooms[side].push(span);
+                        }
+                        format!("{}", asked.is_ok())
+                    }
+                    8 if which < open_streams[side].len() => {
+                        let stream = open_streams[side].swap_remove(which);
+                        format!("{:?}", driver.close(stream))
+                    }
+                    9 if which < rooms[side].len() => {
+                        let span = rooms[side].swap_remove(which);
+                        driver.done(Op::Release { span });
+                        String::new()
+                    }
+                    _ => String::new(),
+                };
+                // What is read ahead has the disk meanwhile.
+                driver.run(Duration::from_millis(200));
+                told
+            });
+            // A read of what is cached needs no memory.
+            let had_none = what < 5 && told[0].contains("NoMemory") && told[1] == "Ok(true)";
+            assert!(told[0] == told[1] || had_none, "history {number}: {told:?}");
+            opened += u64::from(what == 5 && told[0].starts_with("Ok"));
+            refused += u64::from(what == 5 && told[0].starts_with("Err"));
+        }
+        from_memory += both[1].node.status(both[1].now).memory.from_memory;
+    }
+    println!("{opened} opened, {refused} refused, {from_memory} from memory");
+    assert!(opened > histories && refused > histories / 10 && from_memory > PIECE * histories);
 }

@@ -5,7 +5,7 @@
 
 use crate::driver::*;
 use node::{Error, Mode, Op, Placement, Priority, Reply, Span, Ticket, Who, WriteRange};
-use units::{Bytes, Duration, Instant};
+use units::{Bytes, Duration, Instant, Rate};
 
 fn film() -> Driver {
     let mut driver = Setup::new(1).open();
@@ -412,4 +412,29 @@ fn who_waits_for_his_contracts_memory_waits_as_long_as_a_disk_has_it() {
     assert!(told[..2].iter().all(|told| matches!(told, Ok(Reply::Data { .. }))), "{told:?}");
     assert!(no_memory(&told[2]), "{told:?}");
     assert_eq!(held(&driver), None);
+}
+
+/// Whoever waits for memory has what a window that is closed gives back.
+#[test]
+fn who_waits_for_memory_has_that_of_a_window_that_is_closed() {
+    let mut driver = Setup::new(1).with(|config| config.memory = Bytes::mib(16)).open();
+    driver.recorded("film", Bytes::mib(8), Bytes::mib(8), 1);
+    let contract = contract(Rate::per_second(10_000), Bytes::kib(256), Bytes::ZERO);
+    let mut streams = Vec::new();
+    while let Ok(Reply::Stream { stream, .. }) =
+        driver.ask(open("film", Mode::Read, contract, Bytes::ZERO))
+    {
+        streams.push(stream);
+    }
+    assert!(streams.len() > 3, "{}", streams.len());
+    let mut waiting = driver.begin(room(Bytes::kib(64)));
+    while driver.is_answered(waiting) {
+        waiting = driver.begin(room(Bytes::kib(64)));
+    }
+    driver.run(Duration::from_secs(1));
+    assert!(!driver.is_answered(waiting));
+    driver.close(streams.pop().expect("several")).expect("it is open");
+    driver.run(Duration::from_millis(100));
+    let answer = driver.answer(waiting);
+    assert!(matches!(answer, Some(Ok(Reply::Room { .. }))), "{answer:?}");
 }

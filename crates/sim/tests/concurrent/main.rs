@@ -37,6 +37,8 @@ struct Outcome {
     commands: u64,
     /// The most commands that a disk had at a time.
     deepest: usize,
+    /// What best effort had from memory.
+    from_memory: Bytes,
 }
 
 /// One history; its violation where there is no order that explains it.
@@ -110,13 +112,14 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
         let open = |disks: &mut [SimDisk]| {
             let store = sim::open(disks).map_err(|error| error.to_string())?;
             let setups = disks.iter().map(|_| setup()).collect();
-            let mut node = Node::new(config, setups, store).map_err(|error| error.to_string())?;
-            if is_cached {
+            let mut opened = Node::new(config, setups, store).map_err(|error| error.to_string());
+            if let (true, Ok(node)) = (is_cached, &mut opened) {
                 node.cache_reads();
             }
-            Ok(node)
+            opened
         };
         log.borrow_mut().crash();
+        outcome.from_memory += world.node.status(world.now()).memory.from_memory;
         world.cut_and_return(at, &mut random, open).expect("the pool opens after a cut");
     }
     world.run_for(Duration::from_secs(20));
@@ -157,7 +160,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 
 #[test]
 fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() {
-    let (mut done, mut shrunk_beside, mut deep) = ([0; 8], 0, 0);
+    let (mut done, mut shrunk_beside, mut deep, mut cached) = ([0; 8], 0, 0, 0);
     let (histories, first) = (number("SLACKLINE_HISTORIES", 300), number("SLACKLINE_FIRST", 0));
     for seed in first..first + histories {
         let trouble = Trouble::Errors([0, 0, 1_000, 20_000][seed as usize % 4]);
@@ -169,6 +172,7 @@ fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() 
         done[7] += outcome.reads;
         shrunk_beside += outcome.shrunk_beside;
         deep += u64::from(outcome.deepest > 2);
+        cached += u64::from(!outcome.from_memory.is_zero());
         if (seed + 1).is_multiple_of(10_000) {
             eprintln!("{} of {histories} histories", seed + 1 - first);
         }
@@ -178,8 +182,10 @@ fn whoever_else_writes_what_was_answered_is_read_and_what_was_synced_is_there() 
         "{histories} histories: {writes} writes, {changes} resizes and deletions, {reads} reads, \
          {syncs} syncs, {streams} streams, {durable} times durable, {played} pieces played, \
          {cells} cells read, {shrunk_beside} volumes made smaller while somebody recorded to them, \
-         {deep} with three commands or more at a disk"
+         {deep} with three commands or more at a disk, {cached} in which best effort had something \
+         from memory"
     );
+    assert!(cached > histories / 10, "only {cached} had something from memory");
     assert!(deep > histories / 10, "only {deep} with several commands at a disk");
     assert!(shrunk_beside > histories / 100, "only {shrunk_beside} made smaller beside a writer");
     for (what, count) in
