@@ -168,7 +168,7 @@ fn pool(told: &mut Told<'_>, status: &Status) -> fmt::Result {
         used.map(|(of, bytes)| (vec![("use", of)], bytes.get())),
     )?;
     told.gauge(
-        ("kept_bytes", "Of what is free, what is kept for readers that come behind others."),
+        ("kept_bytes", "Of what is free, what is kept for readers: of streams and of best effort."),
         alone(memory.kept_bytes.get() as f64),
     )?;
     told.counter(

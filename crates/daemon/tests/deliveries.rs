@@ -421,7 +421,9 @@ fn an_answer_that_waits_for_another_ones_callback_is_late_in_the_account() {
         called.send(()).unwrap();
         let _ = may_go_on.recv();
     });
-    let program = std::thread::spawn(move || handle.read_at(Bytes::ZERO, &mut block).unwrap());
+    // Not what is cached by now.
+    let elsewhere = Bytes::kib(4);
+    let program = std::thread::spawn(move || handle.read_at(elsewhere, &mut block).unwrap());
     is_called.recv().unwrap();
     let due = engine::now() + within * 4;
     let account = || daemon.pool.volume("v").unwrap().account;

@@ -386,7 +386,7 @@ impl BestEffort {
     }
 
     fn ask_placed(&mut self, core: &mut Core, now: Instant, waiter: Waiter) {
-        let Some(waiter) = self.from_cache(core, waiter) else { return };
+        let Some(waiter) = self.from_cache(core, now, waiter) else { return };
         let (rank, ticket) = (waiter.rank, waiter.ticket);
         let cached = self.memory_to_cache(core, &waiter);
         let set_aside = || {
@@ -406,11 +406,22 @@ impl BestEffort {
 
     /// Answers a read of what is cached, or lets it wait for what is read ahead; any other is given
     /// back.
-    fn from_cache(&mut self, core: &mut Core, waiter: Waiter) -> Option<Waiter> {
+    fn from_cache(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        waiter: Waiter,
+    ) -> Option<Waiter> {
         let Some((holder, range, _)) = may_be_cached(core, &waiter) else { return Some(waiter) };
         let Core { arena, writes, .. } = core;
         if let Some(span) = writes.cache.lend(arena, holder.volume, &range) {
-            core.answer(waiter.ticket, Ok(Reply::Data { span, offset: range.start }));
+            let what = (waiter.arrived, span.len);
+            let promise = match waiter.rank {
+                Rank::Contract => core.services.account_at_once(now, holder, what),
+                _ => None,
+            };
+            let data = Reply::Data { span, offset: range.start };
+            core.answer_promised(waiter.ticket, Ok(data), promise);
             return None;
         }
         let Some(id) = writes.cache.ahead_of(holder.volume, &range) else { return Some(waiter) };

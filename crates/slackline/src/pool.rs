@@ -390,7 +390,7 @@ fn shown(status: &Status, state: &PolicyState) -> String {
     ));
     if !memory.from_memory_bytes.is_zero() || !memory.kept_bytes.is_zero() {
         text.push_str(&format!(
-            "         {} of what is free kept for readers behind others; they had {} from memory\n",
+            "         {} of what is free kept for readers; they had {} from memory\n",
             memory.kept_bytes, memory.from_memory_bytes
         ));
     }

@@ -142,6 +142,26 @@ impl Services {
         }
     }
 
+    /// An operation of `len` under contract is answered from memory: the same. It has no turn, since it
+    /// takes nothing of the disk.
+    pub(crate) fn account_at_once(
+        &mut self,
+        now: Instant,
+        holder: Holder,
+        (arrived, len): (Instant, Bytes),
+    ) -> Option<Promise> {
+        let Service::Latency { len: most, within, .. } = self.0.get(&holder)?.service else {
+            return None;
+        };
+        let mut kept = Kept::from(arrived);
+        if len <= most {
+            let due = arrived.saturating_add(within);
+            kept.promised(Turn { from: arrived, due });
+            kept.ended(Duration::ZERO, Duration::ZERO, due);
+        }
+        self.account(now, holder, &kept)
+    }
+
     /// An operation is answered: what is owed of that until its program has it.
     pub(crate) fn account(&mut self, now: Instant, holder: Holder, kept: &Kept) -> Option<Promise> {
         let served = self.0.get_mut(&holder)?;

@@ -393,3 +393,27 @@ fn whoever_asks_for_memory_has_it_at_once_whatever_is_cached() {
     println!("{opened} opened, {refused} refused, {from_memory} from memory");
     assert!(opened > histories && refused > histories / 10 && from_memory > PIECE * histories);
 }
+
+/// What a contract promises holds for what comes from memory, too: it is counted, and takes none of
+/// the contract's turns.
+#[test]
+fn answers_from_memory_are_under_contract() {
+    let mut driver = cached();
+    let long = Duration::from_secs(1);
+    driver.done(service("film", in_time(PIECE, long, long)));
+    let account = |driver: &Driver| driver.node.status(driver.now).volumes[0].account;
+    check(&mut driver, 1, Bytes::mib(4), PIECE);
+    assert_eq!(account(&driver).requests, 1);
+    for _ in 0..9 {
+        let Ok(Reply::Data { span, .. }) = driver.at_once(read("film", Bytes::mib(4), PIECE)) else {
+            panic!("not from memory")
+        };
+        driver.done(Op::Release { span });
+    }
+    let told = account(&driver);
+    assert_eq!((told.requests, told.late_requests, told.late_max), (10, 0, Duration::ZERO));
+    // The turn behind the first one is the next of the disk's.
+    driver.run(long);
+    check(&mut driver, 1, Bytes::mib(8), PIECE);
+    assert!(account(&driver).latency_max < Duration::from_millis(200), "{told:?}");
+}

@@ -36,7 +36,7 @@ pub struct Places<'a> {
 
 /// What the programs saw of one run.
 pub struct Run {
-    pub title: &'static str,
+    pub title: String,
     pub film: Played,
     pub recording: Played,
     pub transactions: Samples,
@@ -70,7 +70,7 @@ impl Run {
 
 /// Runs all of them.
 pub fn run(
-    title: &'static str,
+    title: &str,
     places: Places<'_>,
     scene: Scene,
     progress: &mut Progress,
@@ -103,7 +103,7 @@ pub fn run(
         let copies = copies.into_iter().map(|copy| copy.join().map_err(panicked)?);
         let copies: u64 = copies.sum::<Result<_, Failure>>()?;
         Ok(Run {
-            title,
+            title: title.to_owned(),
             film: film.join().map_err(panicked)??,
             recording: recording.join().map_err(panicked)??.0,
             transactions: transactions.join().map_err(panicked)??,

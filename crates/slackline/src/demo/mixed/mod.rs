@@ -1,8 +1,8 @@
 //! `slackline demo mixed`: a film, a recording, a database and a backup on one disk, with
-//! Slackline and on ext4 under the kernel's schedulers.
+//! Slackline and on ext4, or xfs, under the kernel's schedulers.
 //!
 //! The scene of the Clockwise thesis, section 5.3: continuous media beside ordinary file
-//! systems. Each program is what people use: PostgreSQL and pgbench on ext4, tar on files.
+//! systems. Each program is what people use: PostgreSQL and pgbench on a file system, tar on files.
 
 mod copies;
 mod database;
@@ -23,8 +23,8 @@ use units::Bytes;
 
 /// A film, a recording, a database and a backup on one disk, beside the kernel's schedulers
 ///
-/// Runs them on an emulated laptop disk: with Slackline (the database on ext4 over NBD, the backup
-/// from the mount, in the background), then all on ext4 under mq-deadline and bfq. Ends with 1 where anything under
+/// Runs them on an emulated laptop disk: with Slackline (the database on ext4 over NBD, the
+/// backup from the mount, in the background), then all on ext4 under mq-deadline and bfq. Ends with 1 where anything under
 /// contract was late. Needs root, FUSE, loop devices, nbdfuse and PostgreSQL.
 #[derive(clap::Args)]
 pub struct Args {
@@ -37,6 +37,9 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0,
           value_parser = clap::value_parser!(u64).range(..=64))]
     copies: u64,
+    /// The file system of the database, and of everything in the kernel's runs
+    #[arg(long, value_enum, default_value_t = tools::FileSystem::Ext4)]
+    fs: tools::FileSystem,
     /// Keep the disk and the logs in this new folder
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
@@ -53,6 +56,7 @@ const DATABASE: Bytes = Bytes::mib(768);
 struct Scene {
     seconds: u64,
     copies: u64,
+    fs: tools::FileSystem,
 }
 
 impl Scene {
@@ -82,9 +86,9 @@ impl Scene {
 
 /// Runs it.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
-    let tools = tools::Tools::find()?;
+    let tools = tools::Tools::find(args.fs)?;
     let mut progress = Progress::new();
-    let scene = Scene { seconds: args.seconds, copies: args.copies };
+    let scene = Scene { seconds: args.seconds, copies: args.copies, fs: args.fs };
     let runs = all_runs(args, scene, &tools, &mut progress);
     progress.clear();
     let runs = runs?;

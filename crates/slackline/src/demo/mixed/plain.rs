@@ -1,4 +1,4 @@
-//! All on ext4 on the emulated disk, under the kernel's schedulers.
+//! All on one file system on the emulated disk, under the kernel's schedulers.
 
 use super::super::{failed, folder, progress::Progress};
 use super::database::Database;
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const SCHEDULERS: [(&str, &str); 2] = [("mq-deadline", "ext4, mq-deadline"), ("bfq", "ext4, bfq")];
+const SCHEDULERS: [&str; 2] = ["mq-deadline", "bfq"];
 /// Requests that the device takes in; those before it are the scheduler's to order.
 const DEPTH: &str = "4";
 
@@ -22,17 +22,18 @@ pub fn runs(
     tools: &Tools,
     progress: &mut Progress,
 ) -> Result<Vec<Run>, Failure> {
-    progress.step("making ext4 on the emulated disk, with the same files");
+    let fs = scene.fs.name();
+    progress.step(&format!("making {fs} on the emulated disk, with the same files"));
     let device = emulate(folder, scene)?;
-    let root = tools::make_ext4(folder, &device, "ext4")?;
+    let root = tools::make_fs(scene.fs, folder, &device, fs)?;
     let film = root.join("film");
     files::write_file(&film, FILM, scene.stream())?;
     let home = root.join("home");
     files::make_home(&home, scene, progress)?;
     let copied = copies::make(&[&root], scene.copies)?;
-    let database = Database::start(folder, "postgres-ext4", &root.join("database"), tools)?;
+    let database = Database::start(folder, "postgres-plain", &root.join("database"), tools)?;
     let mut runs = Vec::new();
-    for (scheduler, title) in SCHEDULERS {
+    for scheduler in SCHEDULERS {
         let path = format!("/sys/block/{}/queue/scheduler", device.trim_start_matches("/dev/"));
         let path = Path::new(&path);
         if let Err(error) = std::fs::write(path, scheduler) {
@@ -51,7 +52,7 @@ pub fn runs(
             home: home.clone(),
             copied: copied.clone(),
         };
-        runs.push(load::run(title, places, scene, progress)?);
+        runs.push(load::run(&format!("{fs}, {scheduler}"), places, scene, progress)?);
     }
     Ok(runs)
 }

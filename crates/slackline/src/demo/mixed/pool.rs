@@ -1,4 +1,4 @@
-//! The scene with Slackline: streams under contract, ext4 over NBD, files by the mount.
+//! The scene with Slackline: streams under contract, a file system over NBD, files by the mount.
 
 use super::super::child::{Daemon, slackline};
 use super::super::connect::Incoming;
@@ -54,17 +54,17 @@ pub fn run(
         "--block",
         DATABASE_BLOCK,
     ])?;
-    let ext4 = tools::make_ext4(folder, &attach(folder)?, "over-nbd")?;
+    let over_nbd = tools::make_fs(scene.fs, folder, &attach(folder)?, "over-nbd")?;
     let mounted = tools::directory(folder, "volumes")?;
     let at = mounted.display().to_string();
     on(&["mount", &at])?;
     folder::undo(folder, &format!("umount {0} || umount --lazy {0}", quoted(&at)))?;
-    progress.step("files by the mount, and a database on ext4 over NBD");
+    progress.step("files by the mount, and a database on a file system over NBD");
     let home = mounted.join("home");
     files::make_home(&home, scene, progress)?;
     in_background(&home)?;
-    let copied = copies::make(&[&ext4, &mounted], scene.copies)?;
-    let database = Database::start(folder, "postgres-nbd", &ext4.join("database"), tools)?;
+    let copied = copies::make(&[&over_nbd, &mounted], scene.copies)?;
+    let database = Database::start(folder, "postgres-nbd", &over_nbd.join("database"), tools)?;
     database.fill()?;
     let run = play(client, &database, (home, copied), scene, progress)?;
     Ok(run)

@@ -24,7 +24,7 @@ fn row(text: &mut String, what: &str, runs: &[Run], cell: impl Fn(&Run) -> Strin
 /// All runs in words.
 pub fn told(runs: &[Run], seconds: u64, broken: &[String], picture: Option<&Path>) -> String {
     let mut text = String::from("\n");
-    row(&mut text, "", runs, |run| run.title.into());
+    row(&mut text, "", runs, |run| run.title.clone());
     text.push_str(&"-".repeat(WHAT + RUN * runs.len()));
     text.push('\n');
     row(&mut text, "film and recording: late pieces", runs, |run| run.late_pieces().to_string());

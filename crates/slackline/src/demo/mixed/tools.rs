@@ -21,7 +21,7 @@ pub struct Tools {
 impl Tools {
     /// # Errors
     /// Says what is missing, and how to get it.
-    pub fn find() -> Result<Self, Failure> {
+    pub fn find(fs: FileSystem) -> Result<Self, Failure> {
         if !rustix::process::geteuid().is_root() {
             return Err(Failure::usage("it attaches and mounts devices", "run it as root"));
         }
@@ -42,7 +42,7 @@ impl Tools {
         };
         let needs = [
             ("nbdfuse", "nbdfuse"),
-            ("mkfs.ext4", "e2fsprogs"),
+            fs.made_by(),
             ("losetup", "mount"),
             ("runuser", "util-linux"),
             ("tar", "tar"),
@@ -112,10 +112,47 @@ pub fn attach(folder: &Path, file: &Path) -> Result<String, Failure> {
     Ok(device)
 }
 
-/// An empty ext4 on a device, mounted.
-pub fn make_ext4(folder: &Path, device: &str, name: &str) -> Result<PathBuf, Failure> {
+/// What the kernel makes of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FileSystem {
+    Ext4,
+    Xfs,
+}
+
+impl FileSystem {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+        }
+    }
+
+    /// By which program, of which package.
+    fn made_by(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Ext4 => ("mkfs.ext4", "e2fsprogs"),
+            Self::Xfs => ("mkfs.xfs", "xfsprogs"),
+        }
+    }
+
+    /// What is written when it is made is written then, and nothing is discarded.
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Ext4 => &["-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
+            Self::Xfs => &["-q", "-f", "-K"],
+        }
+    }
+}
+
+/// An empty file system on a device, mounted.
+pub fn make_fs(
+    fs: FileSystem,
+    folder: &Path,
+    device: &str,
+    name: &str,
+) -> Result<PathBuf, Failure> {
     let path = directory(folder, name)?;
-    run("mkfs.ext4", &["-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", device])?;
+    run(fs.made_by().0, &[fs.options(), &[device]].concat())?;
     let at = path.display().to_string();
     run("mount", &[device, &at])?;
     folder::undo(folder, &format!("umount {0} || umount --lazy {0}", quoted(&at)))?;
