@@ -15,9 +15,10 @@ use crate::sys::Event;
 use crate::{HostLateness, lock::Mutex};
 use node::{CommandId, DeviceError, DiskAction, DiskCommand, Region, Span, Written};
 use std::ops::Range;
+use std::slice;
 use std::sync::Arc;
 use store::BLOCK;
-use units::{Bytes, Instant};
+use units::{Bytes, Direction, Instant};
 
 /// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,12 +81,17 @@ pub(crate) struct Surroundings {
 
 /// What a command writes to in the arena, by the device's hand or by the backend's:
 /// nobody else may refer to it while the command lasts.
-pub(crate) fn fills(action: &DiskAction) -> Option<Span> {
+pub(crate) fn fills(action: &DiskAction) -> &[Span] {
     match action {
-        DiskAction::Copy { span, .. } => Region::of(span).is_none().then_some(*span),
-        _ if region(action).is_some() => None,
-        DiskAction::Read { span, .. } | DiskAction::Merge { span, .. } => Some(*span),
-        DiskAction::Write { .. } | DiskAction::WriteBytes { .. } | DiskAction::Flush => None,
+        DiskAction::Copy { span, .. } if Region::of(span).is_none() => slice::from_ref(span),
+        DiskAction::Copy { .. } => &[],
+        _ if region(action).is_some() => &[],
+        DiskAction::Read { span, .. } | DiskAction::Merge { span, .. } => slice::from_ref(span),
+        DiskAction::Several { spans, direction: Direction::Read, .. } => spans,
+        DiskAction::Several { .. }
+        | DiskAction::Write { .. }
+        | DiskAction::WriteBytes { .. }
+        | DiskAction::Flush => &[],
     }
 }
 
@@ -99,7 +105,7 @@ pub(crate) fn region(action: &DiskAction) -> Option<Region> {
         DiskAction::Read { span, .. }
         | DiskAction::Write { span, .. }
         | DiskAction::Merge { span, .. } => Region::of(span).map(|(region, _)| region),
-        DiskAction::WriteBytes { .. } | DiskAction::Flush => None,
+        DiskAction::Several { .. } | DiskAction::WriteBytes { .. } | DiskAction::Flush => None,
     }
 }
 

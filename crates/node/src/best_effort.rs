@@ -406,12 +406,7 @@ impl BestEffort {
 
     /// Answers a read of what is cached, or lets it wait for what is read ahead; any other is given
     /// back.
-    fn from_cache(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        waiter: Waiter,
-    ) -> Option<Waiter> {
+    fn from_cache(&mut self, core: &mut Core, now: Instant, waiter: Waiter) -> Option<Waiter> {
         let Some((holder, range, _)) = may_be_cached(core, &waiter) else { return Some(waiter) };
         let Core { arena, writes, .. } = core;
         if let Some(span) = writes.cache.lend(arena, holder.volume, &range) {
@@ -823,6 +818,30 @@ impl BestEffort {
                 core.submit_in_turn(now, disk, (task, turn), vec![(action, owner)])
             }
         }
+    }
+
+    /// A command has failed that served others, too: this part of its work is tried by itself, in the
+    /// slack. False where nothing more is begun.
+    pub(crate) fn again(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        disk: DiskIndex,
+        (id, part): (u64, Part),
+        action: DiskAction,
+    ) -> bool {
+        if self.ending {
+            return false;
+        }
+        let operation = self.operation(id);
+        operation.kept.unpromised();
+        let class = in_slack(operation.priority.unwrap_or_default(), operation.volume);
+        let owner = Owner::Piece { operation: id, part };
+        let command = core.submit_again(now, disk, class, action, owner);
+        if let Part::Before(claim) | Part::Write(claim) = part {
+            self.piece(claim).commands.push(command);
+        }
+        true
     }
 
     /// A command has ended.

@@ -50,6 +50,8 @@ pub(crate) struct Ended {
     pub took: Option<(Duration, Duration)>,
     /// No part of its request is left.
     pub is_last: bool,
+    /// It failed together with others, and is to be tried by itself.
+    pub again: Option<DiskAction>,
     /// So much was in memory already.
     pub from_memory: Bytes,
 }
@@ -341,6 +343,23 @@ impl Core {
         id
     }
 
+    /// Puts an action that failed together with others into its disk's queue, to be tried by itself.
+    pub(crate) fn submit_again(
+        &mut self,
+        now: Instant,
+        disk: DiskIndex,
+        class: Class,
+        action: DiskAction,
+        owner: Owner,
+    ) -> CommandId {
+        let id = CommandId::new(disk, self.next_command);
+        self.next_command += 1;
+        let command = as_command(&action);
+        let work = Work::alone(owner, action);
+        self.queue_of_mut(id).submit(now, id.0, Request { class, command }, work);
+        id
+    }
+
     /// A copy into a stream's window in place of a read: it counts for the contract as if its disk
     /// had been asked at `asked`.
     pub(crate) fn submit_copy(
@@ -571,7 +590,8 @@ impl Core {
 
     /// A command has ended in the queue of its disk: whom it concerns.
     pub(crate) fn command_ended(&mut self, ended: CommandEnded) -> Ended {
-        let CommandEnded { disk, finished, result, of_queue } = ended;
+        let again = ended.again();
+        let CommandEnded { disk, finished, result, of_queue, .. } = ended;
         let queue::Ended { work, late_by, latency, due, promised, took, .. } = of_queue;
         let queue::Ended { suspects_changed, is_last, .. } = of_queue;
         if suspects_changed {
@@ -594,7 +614,19 @@ impl Core {
             }
         }
         let owner = work.owner;
-        Ended { disk, owner, result, late_by, latency, due, promised, took, is_last, from_memory }
+        Ended {
+            disk,
+            owner,
+            result,
+            late_by,
+            latency,
+            due,
+            promised,
+            took,
+            is_last,
+            from_memory,
+            again,
+        }
     }
 
     /// Makes [`Core::due_timer`] name `stream` at `at`; returns the timer, to

@@ -861,6 +861,12 @@ impl Node {
                 self.after(now, id);
             }
             Owner::Piece { operation, part } => {
+                if let Some(action) = ended.again {
+                    let (core, what) = (&mut self.core, (operation, part));
+                    if self.best_effort.again(core, now, disk, what, action) {
+                        return;
+                    }
+                }
                 let result = result.map_err(|error| (disk, error));
                 let times = due.filter(|_| promised).map(|due| (late_by, latency, due));
                 self.best_effort.command_done(&mut self.core, now, operation, part, result, times);

@@ -3,11 +3,12 @@
 use crate::api::*;
 use crate::limits;
 use crate::volumes::writes::Claim;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 use queue::{Chunks, DeviceTime, Merging, Next, Queue, Side};
 use store::{Blocks, EXTENT, IoId};
-use units::{Access, Bytes, Command, Instant, Lba};
+use units::{Access, Bytes, Command, Direction, Instant, Lba};
 
 /// Whom the end of a command concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +60,18 @@ pub struct Work {
     pub(crate) action: DiskAction,
     /// It was cut: another chunk of the same part follows, or came before.
     pub(crate) chunk: Option<Chunk>,
+    /// It does what others are for, too.
+    merged: Option<Box<Merged>>,
+    /// It is not to be merged.
+    is_alone: bool,
+}
+
+/// What a command was before it came to do what others are for, too.
+#[derive(Clone, Debug)]
+struct Merged {
+    own: DiskAction,
+    /// Some of those are of other operations.
+    of_others: bool,
 }
 
 /// A chunk of a part.
@@ -72,7 +85,12 @@ pub(crate) struct Chunk {
 
 impl Work {
     pub(crate) fn new(owner: Owner, action: DiskAction) -> Self {
-        Self { owner, action, chunk: None }
+        Self { owner, action, chunk: None, merged: None, is_alone: false }
+    }
+
+    /// The same, for what has failed together with others and is tried by itself.
+    pub(crate) fn alone(owner: Owner, action: DiskAction) -> Self {
+        Self { is_alone: true, ..Self::new(owner, action) }
     }
 
     /// Where the kept memory lies that it copies to or from, where it does.
@@ -141,56 +159,61 @@ impl Work {
         (commands.0, (commands.1, left))
     }
 
-    /// Of which operation it is a piece, and its memory: where it does nothing else than to transfer
-    /// all of that.
-    fn whole_piece(&self) -> Option<(u64, Span)> {
+    /// Of which operation it is a piece, and its memory, where it does nothing else than to transfer
+    /// all of that, or what it was merged of.
+    fn whole_pieces(&self) -> Option<(u64, &[Span])> {
         let Owner::Piece { operation, part: Part::Read | Part::Write(_) } = self.owner else {
             return None;
         };
-        let span = match &self.action {
+        let spans = match &self.action {
             DiskAction::Read { span, written, .. } if written.holes(span.len).next().is_none() => {
-                span
+                core::slice::from_ref(span)
             }
-            DiskAction::Write { span, valid, .. } if *valid == span.len => span,
+            DiskAction::Write { span, valid, .. } if *valid == span.len => {
+                core::slice::from_ref(span)
+            }
+            DiskAction::Several { spans, .. } => spans,
             _ => return None,
         };
-        self.chunk.is_none().then_some((operation, *span))
+        let may = self.chunk.is_none() && !self.is_alone;
+        may.then_some((operation, spans))
     }
 
-    /// Whether `next` goes on where this ends in memory, for the same operation. (A piece of another
-    /// one would fail with this.)
+    /// Whether `next`, which goes on where this ends on the disk, can be done by the same command: pieces
+    /// of best effort, of as many bytes as one operation may have.
     fn may_merge(&self, next: &Self) -> bool {
-        match (self.whole_piece(), next.whole_piece()) {
-            (Some((operation, span)), Some((other, behind))) => {
-                let goes_on = span.offset + span.len == behind.offset;
-                operation == other && goes_on && span.len + behind.len <= EXTENT
-            }
-            _ => false,
-        }
+        let (Some((_, one)), Some((_, two))) = (self.whole_pieces(), next.whole_pieces()) else {
+            return false;
+        };
+        let len: Bytes = one.iter().chain(two).map(|span| span.len).sum();
+        len <= EXTENT && one.len() + two.len() <= limits::SPANS_MAX
     }
 
     /// It does also what `other` is for, which lies next to it ([`Work::may_merge`]).
     fn merge(&mut self, other: &Self, side: Side) {
-        let (DiskAction::Read { offset, span, .. } | DiskAction::Write { offset, span, .. }) =
-            &mut self.action
-        else {
-            unreachable!("only plain reads and writes are merged")
+        let (_, mine) = self.whole_pieces().expect("it may be merged");
+        let (of_other, theirs) = other.whole_pieces().expect("it may be merged");
+        let spans = match side {
+            Side::Before => [theirs, mine].concat(),
+            Side::Behind => [mine, theirs].concat(),
         };
-        let (DiskAction::Read { offset: from, span: added, .. }
-        | DiskAction::Write { offset: from, span: added, .. }) = &other.action
-        else {
-            unreachable!("a read or a write is merged with its like")
+        let first = if side == Side::Before { &other.action } else { &self.action };
+        let (range, direction) = first.transfer().expect("it is a transfer");
+        let spans = joined(spans);
+        let action = match (&spans[..], direction) {
+            (&[span], Direction::Read) => {
+                let written = Blocks::first(span.len).into();
+                DiskAction::Read { offset: range.start, span, written }
+            }
+            (&[span], Direction::Write) => {
+                DiskAction::Write { offset: range.start, span, valid: span.len }
+            }
+            _ => DiskAction::Several { offset: range.start, direction, spans },
         };
-        if side == Side::Before {
-            (*offset, span.offset) = (*from, added.offset);
-        }
-        span.len += added.len;
-        let len = span.len;
-        match &mut self.action {
-            DiskAction::Read { written, .. } => *written = Blocks::first(len).into(),
-            DiskAction::Write { valid, .. } => *valid = len,
-            _ => unreachable!("just seen"),
-        }
+        let own = core::mem::replace(&mut self.action, action);
+        let Owner::Piece { operation, .. } = self.owner else { unreachable!("a piece") };
+        let merged = self.merged.get_or_insert_with(|| Box::new(Merged { own, of_others: false }));
+        merged.of_others |= operation != of_other;
     }
 
     /// What becomes of it at its end, with what became of the chunks before it; none where
@@ -209,6 +232,18 @@ impl Work {
     }
 }
 
+/// Spans of which none goes on in memory where the one before it ends.
+fn joined(spans: Vec<Span>) -> Vec<Span> {
+    let mut all: Vec<Span> = Vec::new();
+    for span in spans {
+        match all.last_mut() {
+            Some(last) if last.offset + last.len == span.offset => last.len += span.len,
+            _ => all.push(span),
+        }
+    }
+    all
+}
+
 /// How a disk's requests are cut into chunks.
 pub(crate) fn chunks(len: Bytes) -> Chunks<Work> {
     Chunks { len, may_cut: Work::may_cut, stays_whole: Work::stays_whole, cut: Work::cut }
@@ -217,7 +252,7 @@ pub(crate) fn chunks(len: Bytes) -> Chunks<Work> {
 /// Whether it may be with the disk beside others: plain transfers of what programs read and write.
 /// (An early read goes into the memory of its block, which is not to be read at the same time.)
 pub(crate) fn may_go_beside(work: &Work) -> bool {
-    work.may_cut()
+    work.may_cut() || matches!(work.action, DiskAction::Several { .. })
 }
 
 /// How a disk's requests are merged, of which best effort is cut into such pieces.
@@ -242,16 +277,32 @@ pub struct CommandEnded {
     /// None where the command was a chunk whose owner hears at the end of the last one.
     pub(crate) result: Option<Result<(), DeviceError>>,
     pub(crate) of_queue: queue::Ended<Work>,
+    is_again: bool,
 }
 
 impl CommandEnded {
-    /// One for each request that the command served.
+    /// One for each request that the command served. Where it failed, and served requests of several
+    /// operations, each of these is to be [tried by itself](Self::again): the device failed on what
+    /// one of them is for, and nobody else's fails for it.
     pub(crate) fn each(mut self) -> impl Iterator<Item = Self> {
         let Self { disk, finished, result, .. } = self;
         let with = core::mem::take(&mut self.of_queue.with);
+        let merged = self.of_queue.work.merged.take();
+        let of_others = merged.as_ref().is_some_and(|merged| merged.of_others);
+        let is_again = of_others && matches!(result, Some(Err(_)));
+        if let Some(merged) = merged {
+            self.of_queue.work.action = merged.own;
+        }
+        self.is_again = is_again;
         let others = with.into_iter();
-        let others = others.map(move |of_queue| Self { disk, finished, result, of_queue });
+        let others =
+            others.map(move |of_queue| Self { disk, finished, result, of_queue, is_again });
         core::iter::once(self).chain(others)
+    }
+
+    /// What is to be tried by itself, where that is so.
+    pub(crate) fn again(&self) -> Option<DiskAction> {
+        self.is_again.then(|| self.of_queue.work.action.clone())
     }
 }
 
@@ -289,7 +340,7 @@ pub(crate) fn given_up(
     };
     let ended = |of_queue: queue::Ended<Work>| {
         let result = of_queue.work.result(Err(DeviceError::NO_SLACK));
-        CommandEnded { disk, finished: now, result, of_queue }
+        CommandEnded { disk, finished: now, result, of_queue, is_again: false }
     };
     queue.give_up(now, before, may).into_iter().map(ended).collect()
 }
@@ -327,7 +378,8 @@ pub fn command_noticed(
         next.chunk = next.chunk.map(|chunk| Chunk { failed, ..chunk });
     }
     let result = of_queue.work.result(result);
-    CommandEnded { disk: id.disk(), finished: times.noticed, result, of_queue }
+    let (disk, finished) = (id.disk(), times.noticed);
+    CommandEnded { disk, finished, result, of_queue, is_again: false }
 }
 
 #[cfg(test)]
@@ -344,16 +396,64 @@ mod tests {
         )
     }
 
-    /// Also where their memory happens to lie one behind the other: one would fail with the other.
+    fn spans(work: &Work) -> Vec<(u64, u64)> {
+        let spans = |spans: &[Span]| {
+            spans.iter().map(|span| (span.offset.get() >> 10, span.len.get() >> 10)).collect()
+        };
+        match &work.action {
+            DiskAction::Write { span, valid, .. } => {
+                assert_eq!(*valid, span.len);
+                spans(&[*span])
+            }
+            DiskAction::Several { direction, spans: all, .. } => {
+                assert_eq!(*direction, Direction::Write);
+                spans(all)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Whosoever they are, and wherever their memory lies; what lies one behind the other in memory
+    /// is one span.
     #[test]
-    fn pieces_of_two_operations_are_not_merged() {
+    fn pieces_are_merged_before_and_behind_and_each_knows_what_it_was() {
+        let kib = Bytes::kib;
+        let mut work = write(1, kib(128), kib(256));
+        for (operation, at, memory, side) in
+            [(1, 192, 320, Side::Behind), (2, 256, 64, Side::Behind), (3, 64, 512, Side::Before)]
+        {
+            let other = write(operation, kib(at), kib(memory));
+            let pair = if side == Side::Before { (&other, &work) } else { (&work, &other) };
+            assert!(pair.0.may_merge(pair.1), "{operation}");
+            work.merge(&other, side);
+            let is_of_others = work.merged.as_ref().unwrap().of_others;
+            assert_eq!(is_of_others, operation > 1);
+        }
+        assert_eq!(spans(&work), [(512, 64), (256, 128), (64, 64)]);
+        let (range, direction) = work.action.transfer().unwrap();
+        assert_eq!((range, direction), (kib(64)..kib(320), Direction::Write));
+        let own = &work.merged.as_ref().unwrap().own;
+        assert_eq!(own.transfer().unwrap().0, kib(128)..kib(192));
+    }
+
+    #[test]
+    fn chunks_what_has_failed_and_what_is_long_are_not_merged() {
         let kib = Bytes::kib;
         let first = write(1, kib(64), kib(256));
-        assert!(first.may_merge(&write(1, kib(128), kib(320))));
-        assert!(!first.may_merge(&write(2, kib(128), kib(320))), "another operation");
-        assert!(!first.may_merge(&write(1, kib(128), kib(384))), "elsewhere in memory");
+        assert!(first.may_merge(&write(2, kib(128), kib(384))));
         let mut cut = write(1, kib(128), kib(320));
         cut.chunk = Some(Chunk { more: false, failed: None });
         assert!(!first.may_merge(&cut), "a chunk of a piece");
+        let again = write(1, kib(128), kib(320));
+        let again = Work::alone(again.owner, again.action);
+        assert!(!first.may_merge(&again) && !again.may_merge(&first), "it failed with others");
+        let long = Span { offset: kib(2_048), len: EXTENT - kib(64) };
+        let long = |len: Bytes| {
+            let action =
+                DiskAction::Write { offset: kib(128), span: Span { len, ..long }, valid: len };
+            Work::new(first.owner.clone(), action)
+        };
+        assert!(first.may_merge(&long(EXTENT - kib(64))));
+        assert!(!first.may_merge(&long(EXTENT - kib(60))), "longer than one operation may be");
     }
 }

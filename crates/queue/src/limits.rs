@@ -30,6 +30,10 @@ pub const GAP_MAX: Duration = Duration::from_millis(10);
 /// be slack for them: a computation each, over all contracts.
 pub const GIVEN_UP_LOOKS: usize = 16;
 
+/// Requests that came before a request, or behind it, of which one is looked for that goes on where
+/// it begins or ends.
+pub const NEIGHBOURS: usize = 8;
+
 /// While best effort that somebody waits for has come within so long, more of it is counted with.
 pub const SOMEBODY_WAITS: Duration = Duration::from_secs(1);
 

@@ -1,16 +1,17 @@
 //! Requests that lie one behind another, served by one command.
 //!
 //! Whoever cuts what a program asks for into requests, so that each can have its turn, does not
-//! want it cut on a disk that has the time: a command for each piece costs a turn of the disk. So
-//! when a request is started, those that came right behind it and go on where it ends are added to
+//! want it cut on a disk that has the time: a command for each piece costs a turn of the disk; and so
+//! do several short requests of a program that go on one behind the other. So when a request is
+//! started, those that came near it and go on where it ends, or end where it begins, are added to
 //! its command, as long as the slack covers what that takes longer. They are served earlier than
 //! by themselves, and nobody is late for it. Best effort that somebody waits for, which may come at
 //! any time, is not held up longer than by one piece: while such comes, no command grows beyond that
 //! ([`Merging::piece`]).
 
-use crate::limits::SOMEBODY_WAITS;
+use crate::limits::{NEIGHBOURS, SOMEBODY_WAITS};
 use crate::merging::{Merging, Side};
-use crate::queue::{DeviceTime, Ended, Queue};
+use crate::queue::{DeviceTime, Ended, Entry, Queue};
 use alloc::vec::Vec;
 use sched::{Class, Predict};
 use units::{Access, Bytes, Command, Instant, Lba};
@@ -81,21 +82,22 @@ impl<W> Queue<W> {
         last: u64,
         side: Side,
     ) -> Option<(u64, Command)> {
-        let next = match side {
-            Side::Before => self.commands.range(..last).next_back(),
-            Side::Behind => self.commands.range(last + 1..).next(),
-        };
-        let (&other, added) = next?;
         let chosen = &self.commands[&key];
-        let (first, second) = match side {
-            Side::Before => (added, chosen),
-            Side::Behind => (chosen, added),
+        let added = |other: u64, added: &Entry<W>| {
+            let (first, second) = match side {
+                Side::Before => (added, chosen),
+                Side::Behind => (chosen, added),
+            };
+            let one = first.command?.access().copied()?;
+            let two = second.command?.access().copied()?;
+            let goes_on = one.end() == two.lba && one.direction == two.direction;
+            let waits = goes_on && self.class_of(other).is_some() && self.is_one(other);
+            let may = waits && (merging.may_merge)(&first.work, &second.work);
+            may.then(|| (other, Command::Transfer(Access { len: one.len + two.len, ..one })))
         };
-        let (one, two) = (first.command?.access().copied()?, second.command?.access().copied()?);
-        let goes_on = one.end() == two.lba && one.direction == two.direction;
-        let waits = self.class_of(other).is_some() && self.is_one(other);
-        let may = goes_on && waits && (merging.may_merge)(&first.work, &second.work);
-        may.then(|| (other, Command::Transfer(Access { len: one.len + two.len, ..one })))
+        let before = self.commands.range(..last).rev().take(NEIGHBOURS);
+        let behind = self.commands.range(last + 1..).take(NEIGHBOURS);
+        behind.chain(before).find_map(|(&other, entry)| added(other, entry))
     }
 
     /// The others that a command has served end as it does. It counts once; each that is late counts.

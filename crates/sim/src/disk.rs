@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::rc::Rc;
-use units::{Access, Bytes, Command, Duration, Instant, Lba, Rate};
+use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, Rate};
 
 const BLOCK: usize = 4096;
 /// What a power cut may tear: the sector that the electronics guard.
@@ -353,6 +353,12 @@ impl<K: Keeps> SimDisk<K> {
                 let taken = K::taken(memory, span);
                 taken.map(|bytes| self.write(*offset, bytes))
             }
+            DiskAction::Several { direction: Direction::Read, .. } => None,
+            DiskAction::Several { offset, spans, .. } => {
+                let taken = spans.iter().map(|span| K::taken(memory, span));
+                let taken: Option<Vec<_>> = taken.collect();
+                taken.map(|bytes| self.write(*offset, bytes.concat()))
+            }
             DiskAction::WriteBytes { offset, bytes } => Some(self.write(*offset, bytes.clone())),
             DiskAction::Flush => Some(self.next_cached),
         };
@@ -467,7 +473,9 @@ impl<K: Keeps> SimDisk<K> {
         match &running.action {
             action @ DiskAction::Copy { .. } => self.fill(action, memory),
             action if action.needs_no_disk() => self.fill(action, memory),
-            action @ (DiskAction::Read { .. } | DiskAction::Merge { .. }) => {
+            action @ (DiskAction::Read { .. }
+            | DiskAction::Merge { .. }
+            | DiskAction::Several { direction: Direction::Read, .. }) => {
                 let (range, _) = action.transfer().expect("it reads");
                 let hit = |fault: &Fault| matches!(fault, Fault::ReadError { from, to } if *from < range.end && range.start < *to);
                 if self.faults.iter().any(hit) || self.fails() {
@@ -475,7 +483,9 @@ impl<K: Keeps> SimDisk<K> {
                 }
                 self.fill(action, memory);
             }
-            DiskAction::Write { .. } | DiskAction::WriteBytes { .. } => {
+            DiskAction::Write { .. }
+            | DiskAction::Several { .. }
+            | DiskAction::WriteBytes { .. } => {
                 if let Some(key) = running.cached {
                     self.write_ended(key);
                 }
@@ -505,6 +515,14 @@ impl<K: Keeps> SimDisk<K> {
                         *offset + run.start,
                         &mut whole[run.start.as_usize()..run.end.as_usize()],
                     );
+                }
+            }
+            DiskAction::Several { offset, spans, .. } => {
+                let mut at = *offset;
+                for span in spans {
+                    let Some(whole) = K::place(memory, span) else { return };
+                    self.kept(at, whole);
+                    at += span.len;
                 }
             }
             DiskAction::Merge { offset, span, keep, written } => {

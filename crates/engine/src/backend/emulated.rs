@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use units::{Access, Bytes, Command, Duration, Instant, Lba};
+use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba};
 
 /// What says how long commands take.
 enum Mechanism {
@@ -122,6 +122,17 @@ impl Emulated {
                 Ok(())
             }
             DiskAction::Write { offset, span, .. } => self.write(*offset, *span),
+            DiskAction::Several { offset, direction, spans } => {
+                let mut at = *offset;
+                for span in spans {
+                    match direction {
+                        Direction::Read => self.read(at, *span)?,
+                        Direction::Write => self.write(at, *span)?,
+                    }
+                    at += span.len;
+                }
+                Ok(())
+            }
             DiskAction::WriteBytes { offset, bytes } => self.file.write_all_at(bytes, offset.get()),
             DiskAction::Flush => Ok(()),
         }

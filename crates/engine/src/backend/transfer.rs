@@ -62,6 +62,23 @@ pub(super) fn parts(
     vector
 }
 
+/// Pieces of memory, one behind the other, without the first `done` bytes.
+pub(super) fn left(
+    pieces: impl Iterator<Item = (*mut u8, usize)>,
+    mut done: usize,
+) -> Vec<libc::iovec> {
+    let mut vector = Vec::new();
+    for (memory, len) in pieces {
+        let there = done.min(len);
+        done -= there;
+        if there < len {
+            let iov_base = memory.wrapping_add(there).cast();
+            vector.push(libc::iovec { iov_base, iov_len: len - there });
+        }
+    }
+    vector
+}
+
 /// Leaves no more of a vector than so many bytes.
 #[cfg(test)]
 pub(super) fn cut(vector: &mut Vec<libc::iovec>, at_most: usize) {

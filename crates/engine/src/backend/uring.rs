@@ -17,7 +17,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use units::{Bytes, Duration, Instant};
+use units::{Bytes, Direction, Duration, Instant};
 
 /// The device is the only registered file.
 const DEVICE: types::Fixed = types::Fixed(0);
@@ -37,6 +37,8 @@ enum Memory {
     Span(Span),
     /// These blocks of a span, and the sink for what lies between them.
     Parts { span: Span, written: Written, vector: Vec<libc::iovec> },
+    /// Spans of the arena, one behind the other.
+    Spans { spans: Vec<Span>, vector: Vec<libc::iovec> },
     /// A copy, for metadata and for blocks that are merged.
     Copy(Aligned),
     /// A flush has none.
@@ -162,6 +164,13 @@ impl Uring {
             #[cfg(test)]
             transfer::cut(vector, self.at_most);
         }
+        if let Memory::Spans { spans, vector } = &mut slot.memory {
+            let arena = &self.around.arena;
+            let spans = spans.iter().map(|&span| (arena.pointer(span), span.len.as_usize()));
+            *vector = transfer::left(spans, slot.done);
+            #[cfg(test)]
+            transfer::cut(vector, self.at_most);
+        }
         let slot = self.slots[at].as_ref().expect("a slot in use");
         let entry = self.entry(slot).user_data(at as u64);
         self.queue(&entry);
@@ -187,6 +196,13 @@ impl Uring {
             Memory::Parts { vector, .. } => {
                 let (parts, count) = (vector.as_ptr(), vector.len() as u32);
                 return opcode::Readv::new(DEVICE, parts, count).offset(at).build();
+            }
+            Memory::Spans { vector, .. } => {
+                let (parts, count) = (vector.as_ptr(), vector.len() as u32);
+                return match slot.write {
+                    true => opcode::Writev::new(DEVICE, parts, count).offset(at).build(),
+                    false => opcode::Readv::new(DEVICE, parts, count).offset(at).build(),
+                };
             }
             // A write only reads the copy; the kernel's interface has one pointer for both.
             Memory::Copy(copy) => (copy.as_ptr().cast_mut(), None),
@@ -385,6 +401,11 @@ impl Backend for Uring {
             }
             DiskAction::Write { offset, span, .. } => {
                 slot(true, Memory::Span(span), offset, span.len, Then::Nothing)
+            }
+            DiskAction::Several { offset, direction, spans } => {
+                let len = spans.iter().map(|span| span.len).sum();
+                let memory = Memory::Spans { spans, vector: Vec::new() };
+                slot(direction == Direction::Write, memory, offset, len, Then::Nothing)
             }
             DiskAction::WriteBytes { offset, bytes } => {
                 let copy = Aligned::copy_of(&bytes);

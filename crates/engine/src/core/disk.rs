@@ -93,7 +93,7 @@ impl DiskState {
         garbage: &mut Vec<Arc<Memory>>,
     ) -> CommandEnded {
         let Completion { id, started, finished, noticed, result } = *done;
-        if let Some(at) = self.filling.iter().position(|&(other, _)| other == id) {
+        while let Some(at) = self.filling.iter().position(|&(other, _)| other == id) {
             arena.take_back(self.filling.swap_remove(at).1);
         }
         if let Some(at) = self.shared.iter().position(|&(other, _)| other == id) {
@@ -117,7 +117,7 @@ impl DiskState {
             match node::next_command(&mut self.queue, now) {
                 DiskPoll::Wait { until } => return until.into_iter().chain(self.timer).min(),
                 DiskPoll::Start(command) => {
-                    if let Some(span) = fills(&command.action) {
+                    for &span in fills(&command.action) {
                         arena.lend(span);
                         self.filling.push((command.id, span));
                     }

@@ -32,6 +32,9 @@ pub enum DiskAction {
     /// filling them. (So room of a stream is filled with zeros, to the end of its last 4 KiB,
     /// before the program is told of it.)
     Write { offset: Bytes, span: Span, valid: Bytes },
+    /// Read what lies from `offset` on into these spans, one behind the other, or write them there:
+    /// reads or writes of several operations, of all that they name. No span is of a region.
+    Several { offset: Bytes, direction: Direction, spans: Vec<Span> },
     /// Write these bytes (metadata).
     WriteBytes { offset: Bytes, bytes: Vec<u8> },
     /// Put all completed writes on the medium.
@@ -45,7 +48,9 @@ impl DiskAction {
             Self::Read { written, .. } => written.is_empty(),
             Self::Copy { .. } => true,
             Self::Merge { written, .. } => !written,
-            Self::Write { .. } | Self::WriteBytes { .. } | Self::Flush => false,
+            Self::Write { .. } | Self::Several { .. } | Self::WriteBytes { .. } | Self::Flush => {
+                false
+            }
         }
     }
 
@@ -61,6 +66,9 @@ impl DiskAction {
             }
             Self::Merge { offset, span, .. } => (whole(offset, span.len), Direction::Read),
             Self::Write { offset, span, .. } => (whole(offset, span.len), Direction::Write),
+            Self::Several { offset, direction, ref spans } => {
+                (whole(offset, spans.iter().map(|span| span.len).sum()), direction)
+            }
             Self::WriteBytes { offset, ref bytes } => {
                 (whole(offset, Bytes::new(bytes.len() as u64)), Direction::Write)
             }

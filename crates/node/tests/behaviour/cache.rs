@@ -243,7 +243,7 @@ fn who_comes_to_what_is_on_its_way_waits_for_it() {
 /// It has begun to read ahead, and the disk holds that.
 fn driver_that_reads_ahead() -> Driver {
     let mut driver = cached();
-    for piece in 0..3 {
+    for piece in 0..5 {
         check(&mut driver, 1, PIECE * piece, PIECE);
     }
     assert!(!driver.disks[0].flights.is_empty(), "it reads ahead");
@@ -405,7 +405,8 @@ fn answers_from_memory_are_under_contract() {
     check(&mut driver, 1, Bytes::mib(4), PIECE);
     assert_eq!(account(&driver).requests, 1);
     for _ in 0..9 {
-        let Ok(Reply::Data { span, .. }) = driver.at_once(read("film", Bytes::mib(4), PIECE)) else {
+        let Ok(Reply::Data { span, .. }) = driver.at_once(read("film", Bytes::mib(4), PIECE))
+        else {
             panic!("not from memory")
         };
         driver.done(Op::Release { span });

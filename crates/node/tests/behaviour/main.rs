@@ -14,6 +14,7 @@ mod jobs;
 mod long_blocks;
 mod memory;
 mod naming;
+mod one_command;
 mod permission;
 mod plan;
 mod questions;

@@ -133,6 +133,16 @@ impl MemoryDisk {
             DiskAction::Read { span, .. } => {
                 memory.put(span.offset, &vec![GARBAGE; span.len.as_usize()]);
             }
+            DiskAction::Several { direction, spans, .. } => {
+                for span in spans {
+                    match direction {
+                        Direction::Read => {
+                            memory.put(span.offset, &vec![GARBAGE; span.len.as_usize()]);
+                        }
+                        Direction::Write => bytes.extend(memory.get(span.offset, span.len)),
+                    }
+                }
+            }
             DiskAction::WriteBytes { bytes: own, .. } => bytes = own.clone(),
             DiskAction::Merge { .. } => {}
             DiskAction::Copy { from, span, .. } => {
@@ -188,6 +198,18 @@ impl MemoryDisk {
                 let now = memory.get(span.offset, *valid);
                 let then = &flight.bytes[..valid.as_usize()];
                 assert!(now == then, "memory has changed under a write: {action:?}");
+                self.write(*offset, &flight.bytes);
+            }
+            DiskAction::Several { offset, direction: Direction::Read, spans } => {
+                let mut at = *offset;
+                for span in spans {
+                    memory.put(span.offset, &self.read(at, span.len));
+                    at += span.len;
+                }
+            }
+            DiskAction::Several { offset, spans, .. } => {
+                let now = spans.iter().flat_map(|span| memory.get(span.offset, span.len));
+                assert!(now.eq(flight.bytes.iter().copied()), "memory has changed under a write");
                 self.write(*offset, &flight.bytes);
             }
             DiskAction::WriteBytes { offset, .. } => self.write(*offset, &flight.bytes),
