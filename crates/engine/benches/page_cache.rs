@@ -141,11 +141,10 @@ impl Group {
         for (root, limit) in
             [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]
         {
-            let path = Path::new(root).join(format!("slackline-bench-{}", std::process::id()));
-            if std::fs::create_dir(&path).is_err() {
-                continue;
-            }
-            let group = Self(path);
+            let made = tempfile::Builder::new().prefix("slackline-").tempdir_in(root);
+            let Ok(made) = made else { continue };
+            // It is removed as an empty directory: what is in it cannot be.
+            let group = Self(made.keep());
             if std::fs::write(group.0.join(limit), most.get().to_string()).is_ok() {
                 return Some(group);
             }
@@ -210,8 +209,12 @@ fn main() {
     if !arguments.iter().any(|argument| argument == "--bench") {
         return; // `cargo test` builds it, and has no use for its numbers
     }
-    let directory = std::env::var_os("SLACKLINE_BENCH_DIR").map(PathBuf::from);
-    let directory = tempfile::tempdir_in(directory.unwrap_or_else(std::env::temp_dir));
+    let mut directory = tempfile::Builder::new();
+    let directory = directory.prefix("slackline-");
+    let directory = match std::env::var_os("SLACKLINE_BENCH_DIR") {
+        Some(place) => directory.tempdir_in(place),
+        None => directory.tempdir(),
+    };
     let directory = directory.expect("a directory");
     let path = directory.path().join("disk");
     prepare(&path);

@@ -10,9 +10,9 @@
 //! those that came before it and overlap it. Where it begins or ends within 4 KiB, the
 //! rest of these is read first, and goes back to the disk with it.
 //!
-//! What is read stays in memory that is free ([`cache`](crate::memory::cache)) and is read ahead of
-//! who reads on and on ([`read_ahead`](crate::volumes::read_ahead)), as best effort that nobody asked
-//! for: who comes to what is on its way so waits for that.
+//! What is read is cached, and read ahead of who reads on and on ([`cached`]).
+
+mod cached;
 
 use crate::api::*;
 use crate::core::Core;
@@ -22,7 +22,7 @@ use crate::memory::reserve::Place;
 use crate::volumes::read_ahead::Readers;
 use crate::volumes::rings::not_on_a_ring;
 use crate::volumes::services::{Holder, Kept};
-use crate::volumes::serving::in_slack;
+use crate::volumes::slack::in_slack;
 use crate::volumes::writes::{Claim, End, Extent};
 use crate::work::{Owner, Part};
 use alloc::collections::BTreeMap;
@@ -123,14 +123,6 @@ struct Asker {
     ticket: Option<Ticket>,
     uid: u32,
     arrived: Instant,
-}
-
-/// What is to be read ahead of somebody.
-struct Ahead {
-    uid: u32,
-    volume: VolumeId,
-    priority: Priority,
-    range: Range<Bytes>,
 }
 
 /// A range of an extent that was never written and shall be zeros.
@@ -253,15 +245,6 @@ impl BestEffort {
         }
     }
 
-    /// What is to be read ahead, and no disk has begun, is not: its memory is for who comes with a
-    /// contract. Who waits for it reads himself.
-    pub(crate) fn drop_ahead(&mut self, core: &mut Core, now: Instant) {
-        let is_ahead = |operation: &Operation| operation.ticket.is_none();
-        if self.operations.values().any(is_ahead) {
-            self.take_back(core, now, is_ahead);
-        }
-    }
-
     /// What no disk has begun of such operations is not done.
     fn take_back(&mut self, core: &mut Core, now: Instant, is_meant: fn(&Operation) -> bool) {
         for (command, operation, part) in core.pieces() {
@@ -269,35 +252,6 @@ impl BestEffort {
                 self.operation(operation).error.get_or_insert(Error::ShuttingDown);
                 self.part_done(core, now, operation, part, false);
             }
-        }
-    }
-
-    /// What is to be read ahead of who asks for this.
-    fn ahead_of(&mut self, core: &Core, waiter: &Waiter) -> Option<Ahead> {
-        let (holder, range, stated) = may_be_cached(core, waiter)?;
-        let range = self.readers.note(holder.volume, &range)?;
-        let Waiter { uid, .. } = *waiter;
-        let priority = match (core.rank_of(holder, stated), stated) {
-            (Rank::Background, _) => Priority::Background,
-            _ => Priority::Normal,
-        };
-        Some(Ahead { uid, volume: holder.volume, priority, range })
-    }
-
-    /// Reads ahead, where there is memory for it that nobody waits for.
-    fn read_ahead(&mut self, core: &mut Core, now: Instant, ahead: Ahead) {
-        let Ahead { uid, volume, priority, range } = ahead;
-        let Some(found) = core.store.volume(volume) else { return };
-        let end = range.end.min(found.end().round_down(limits::BLOCK_MIN));
-        let start = core.writes.cache.reaches(volume, range.start);
-        if start >= end || self.ending || !self.line.is_empty() {
-            return;
-        }
-        let Core { arena, writes, .. } = core;
-        if let Some(span) = writes.cache.take(arena, end - start) {
-            let asker = Asker { ticket: None, uid, arrived: now };
-            let holder = Holder { volume, handle: None };
-            self.read(core, now, asker, holder, start, span, Some(priority));
         }
     }
 
@@ -402,44 +356,6 @@ impl BestEffort {
             true => self.serve_waiting(core, now),
             false => core.answer(ticket, Err(Error::Busy { waiting })),
         }
-    }
-
-    /// Answers a read of what is cached, or lets it wait for what is read ahead; any other is given
-    /// back.
-    fn from_cache(&mut self, core: &mut Core, now: Instant, waiter: Waiter) -> Option<Waiter> {
-        let Some((holder, range, _)) = may_be_cached(core, &waiter) else { return Some(waiter) };
-        let Core { arena, writes, .. } = core;
-        if let Some(span) = writes.cache.lend(arena, holder.volume, &range) {
-            let what = (waiter.arrived, span.len);
-            let promise = match waiter.rank {
-                Rank::Contract => core.services.account_at_once(now, holder, what),
-                _ => None,
-            };
-            let data = Reply::Data { span, offset: range.start };
-            core.answer_promised(waiter.ticket, Ok(data), promise);
-            return None;
-        }
-        let Some(id) = writes.cache.ahead_of(holder.volume, &range) else { return Some(waiter) };
-        let ahead = self.operation(id);
-        let is_as_soon = match waiter.rank {
-            Rank::Contract | Rank::Interactive => false,
-            Rank::Normal => ahead.priority == Some(Priority::Normal),
-            Rank::Background => true,
-        };
-        if !is_as_soon {
-            return Some(waiter);
-        }
-        ahead.waiting.push(waiter);
-        None
-    }
-
-    /// Memory to read into where what is read is cached: not in the background, in which whole
-    /// volumes are read once, and not while others wait for memory.
-    fn memory_to_cache(&self, core: &mut Core, waiter: &Waiter) -> Option<Span> {
-        let may = self.line.is_empty() && waiter.rank != Rank::Background;
-        let (_, range, _) = may_be_cached(core, waiter).filter(|_| may)?;
-        let Core { arena, writes, .. } = core;
-        writes.cache.take(arena, range.end - range.start)
     }
 
     /// Begins an operation that has memory.
@@ -958,16 +874,6 @@ impl BestEffort {
         }
     }
 
-    /// What was read ahead is there, or will not be: who waited for it asks again.
-    fn read_on(&mut self, core: &mut Core, now: Instant, waiting: Vec<Waiter>) {
-        for waiter in waiting {
-            match self.ending {
-                true => core.answer(waiter.ticket, Err(Error::ShuttingDown)),
-                false => self.ask(core, now, waiter),
-            }
-        }
-    }
-
     fn open(&mut self, operation: Operation) -> u64 {
         let id = self.next;
         self.next += 1;
@@ -1040,15 +946,6 @@ fn find_to_write(core: &Core, name: &str, blocks: &Range<Bytes>) -> Result<Volum
         Some(volume) if volume.is_ring() => Err(not_on_a_ring("write without a stream")),
         _ => find(core, name, blocks),
     }
-}
-
-/// What an operation reads of a volume, and its priority, where that may be cached: where it takes
-/// its disk long.
-fn may_be_cached(core: &Core, waiter: &Waiter) -> Option<(Holder, Range<Bytes>, Option<Priority>)> {
-    let Op::Read { offset, len, priority, .. } = waiter.op else { return None };
-    let (holder, disk) = waiter.place?;
-    let may = core.writes.cache.is_on && core.disks[disk.as_usize()].is_slow;
-    may.then(|| (holder, offset..offset + len, priority))
 }
 
 /// Where an operation that needs memory begins, and what its handle states; none where it

@@ -140,6 +140,9 @@ pub const KEPT_COPY_AHEAD: Duration = Duration::from_millis(4);
 pub const KEPT_BLOCKS_MAX: usize = 4_096;
 /// So many of them make way for one that is nearer to its reader, at the most.
 pub const KEPT_EVICTIONS: usize = 16;
+/// A wider profile that does not fit beside what waits now is tried again so long after it, behind the
+/// next flush.
+pub const WIDEN_AGAIN: Duration = Duration::from_secs(1);
 /// One command serves no more pieces of memory that lie apart.
 pub const SPANS_MAX: usize = 64;
 /// So many blocks are cached of what best effort reads, at the most.

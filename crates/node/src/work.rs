@@ -180,11 +180,16 @@ impl Work {
     }
 
     /// Whether `next`, which goes on where this ends on the disk, can be done by the same command: pieces
-    /// of best effort, of as many bytes as one operation may have.
-    fn may_merge(&self, next: &Self) -> bool {
-        let (Some((_, one)), Some((_, two))) = (self.whole_pieces(), next.whole_pieces()) else {
+    /// of an operation, or of operations of the same class, of as many bytes as one may have. (Who is
+    /// served in another turn than its own would take part of it from those of his class.)
+    fn may_merge(&self, next: &Self, is_of_one_class: bool) -> bool {
+        let (Some((first, one)), Some((second, two))) = (self.whole_pieces(), next.whole_pieces())
+        else {
             return false;
         };
+        if first != second && !is_of_one_class {
+            return false;
+        }
         let len: Bytes = one.iter().chain(two).map(|span| span.len).sum();
         len <= EXTENT && one.len() + two.len() <= limits::SPANS_MAX
     }
@@ -424,7 +429,7 @@ mod tests {
         {
             let other = write(operation, kib(at), kib(memory));
             let pair = if side == Side::Before { (&other, &work) } else { (&work, &other) };
-            assert!(pair.0.may_merge(pair.1), "{operation}");
+            assert!(pair.0.may_merge(pair.1, true), "{operation}");
             work.merge(&other, side);
             let is_of_others = work.merged.as_ref().unwrap().of_others;
             assert_eq!(is_of_others, operation > 1);
@@ -440,20 +445,28 @@ mod tests {
     fn chunks_what_has_failed_and_what_is_long_are_not_merged() {
         let kib = Bytes::kib;
         let first = write(1, kib(64), kib(256));
-        assert!(first.may_merge(&write(2, kib(128), kib(384))));
+        assert!(first.may_merge(&write(2, kib(128), kib(384)), true));
+        assert!(!first.may_merge(&write(2, kib(128), kib(384)), false), "of another class");
+        assert!(first.may_merge(&write(1, kib(128), kib(384)), false), "its own operation");
         let mut cut = write(1, kib(128), kib(320));
         cut.chunk = Some(Chunk { more: false, failed: None });
-        assert!(!first.may_merge(&cut), "a chunk of a piece");
+        assert!(!first.may_merge(&cut, true), "a chunk of a piece");
         let again = write(1, kib(128), kib(320));
         let again = Work::alone(again.owner, again.action);
-        assert!(!first.may_merge(&again) && !again.may_merge(&first), "it failed with others");
+        assert!(
+            !first.may_merge(&again, true) && !again.may_merge(&first, true),
+            "it failed with others"
+        );
         let long = Span { offset: kib(2_048), len: EXTENT - kib(64) };
         let long = |len: Bytes| {
             let action =
                 DiskAction::Write { offset: kib(128), span: Span { len, ..long }, valid: len };
             Work::new(first.owner.clone(), action)
         };
-        assert!(first.may_merge(&long(EXTENT - kib(64))));
-        assert!(!first.may_merge(&long(EXTENT - kib(60))), "longer than one operation may be");
+        assert!(first.may_merge(&long(EXTENT - kib(64)), true));
+        assert!(
+            !first.may_merge(&long(EXTENT - kib(60)), true),
+            "longer than one operation may be"
+        );
     }
 }

@@ -91,8 +91,8 @@ impl<W> Queue<W> {
             let one = first.command?.access().copied()?;
             let two = second.command?.access().copied()?;
             let goes_on = one.end() == two.lba && one.direction == two.direction;
-            let waits = goes_on && self.class_of(other).is_some() && self.is_one(other);
-            let may = waits && (merging.may_merge)(&first.work, &second.work);
+            let class = self.class_of(other).filter(|_| goes_on && self.is_one(other))?;
+            let may = (merging.may_merge)(&first.work, &second.work, class == chosen.class);
             may.then(|| (other, Command::Transfer(Access { len: one.len + two.len, ..one })))
         };
         let before = self.commands.range(..last).rev().take(NEIGHBOURS);

@@ -81,7 +81,7 @@ pub(crate) struct Entry<W> {
     pub work: W,
     /// None where nothing is asked of the device.
     pub command: Option<Command>,
-    class: Class,
+    pub(crate) class: Class,
     pub(crate) predicted: Duration,
     /// It is, or was, served in several commands.
     pub in_parts: bool,

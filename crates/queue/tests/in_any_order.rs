@@ -178,7 +178,7 @@ fn what_is_merged_is_one_of_those_that_the_drive_has() {
     let mut queue = queue_of(profile(2));
     queue.set_merging(Some(Merging {
         piece: Bytes::kib(64),
-        may_merge: |_, _| true,
+        may_merge: |_, _, _| true,
         merge: |_, _, _| {},
     }));
     let next_to = |blocks: u64| {

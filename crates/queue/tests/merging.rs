@@ -27,7 +27,7 @@ type Work = (&'static str, u32);
 
 const MERGING: Merging<Work> = Merging {
     piece: Bytes::kib(256),
-    may_merge: |one, other| one.0 == other.0,
+    may_merge: |one, other, _| one.0 == other.0,
     merge: |one, other, _| one.1 += other.1,
 };
 

@@ -274,6 +274,30 @@ mod tests {
     }
 
     #[test]
+    #[allow(unsafe_code)]
+    fn several_pieces_of_memory_are_one_transfer() {
+        let mut disk = disk();
+        let (offset, to) = (Bytes::mib(40), Bytes::mib(20));
+        let bytes: Vec<u8> = (0..20u8 << 3).flat_map(|n| [n; 128]).collect();
+        run(&mut disk, 1, DiskAction::WriteBytes { offset, bytes: bytes.clone() });
+        let spans = [(5, 4), (3, 12), (9, 4)];
+        let spans = spans.map(|(at, len)| Span { offset: Bytes::mib(at), len: Bytes::kib(len) });
+        for (id, offset, direction) in [(2, offset, Direction::Read), (3, to, Direction::Write)] {
+            let action = DiskAction::Several { offset, direction, spans: spans.to_vec() };
+            let (range, way) = action.transfer().unwrap();
+            assert_eq!((range, way), (offset..offset + Bytes::kib(20), direction));
+            run(&mut disk, id, action).result.unwrap();
+        }
+        let mut found = vec![0; bytes.len()];
+        disk.file.read_exact_at(&mut found, to.get()).unwrap();
+        assert!(found == bytes);
+        // SAFETY: the command has ended and nobody else has the arena.
+        let last =
+            unsafe { std::slice::from_raw_parts(disk.around.arena.pointer(spans[2]), 4 << 10) };
+        assert!(last == &bytes[16 << 10..]);
+    }
+
+    #[test]
     fn a_flash_device_works_on_many_commands_and_ends_each_at_its_time() {
         let mut disk = emulated("ssd-nvme");
         let span = |n| Span { offset: Bytes::mib(n), len: Bytes::kib(64) };

@@ -648,6 +648,23 @@ mod tests {
             ring.file_without_ring().read_exact_at(&mut found, to.get()).unwrap();
             assert!(found == bytes, "written from memory, {at_most} bytes at a time");
 
+            // Into several pieces of memory that lie apart, in another order, and out of them.
+            let places = [(192, 64), (0, 4), (100, 60)];
+            let spans =
+                places.map(|(at, len)| span(Bytes::mib(8) + Bytes::kib(at), Bytes::kib(len)));
+            let several = |offset, direction| DiskAction::Several {
+                offset,
+                direction,
+                spans: spans.to_vec(),
+            };
+            assert_eq!(run(&mut ring, vec![several(offset, Direction::Read)]), [Ok(())]);
+            let got: Vec<u8> = spans.iter().flat_map(|&one| memory(&ring, one)).copied().collect();
+            assert!(got == bytes[..128 << 10], "read apart, {at_most} bytes at a time");
+            let to = Bytes::mib(6);
+            assert_eq!(run(&mut ring, vec![several(to, Direction::Write)]), [Ok(())]);
+            ring.file_without_ring().read_exact_at(&mut found, to.get()).unwrap();
+            assert!(found[..128 << 10] == got, "written from apart, {at_most} bytes at a time");
+
             let kib = |from, to| Blocks::of(&(Bytes::kib(from)..Bytes::kib(to)));
             let written = kib(0, 12).union(&kib(20, 120)).union(&kib(124, 256));
             assert_eq!(run(&mut ring, vec![read(written)]), [Ok(())]);

@@ -57,6 +57,9 @@ pub(crate) struct Measuring {
     pub ended: BTreeMap<DiskIndex, Instant>,
     /// Wider profiles that open contracts do not bear.
     pub waiting: BTreeMap<DiskIndex, Profile>,
+    /// Of these what did not fit beside what waited then, not beside the contracts: when it is tried
+    /// again.
+    pub again: BTreeMap<DiskIndex, Instant>,
 }
 
 impl Measuring {

@@ -4,7 +4,7 @@ use crate::admission::costs::Costs;
 use crate::api::*;
 use crate::core::Core;
 use crate::jobs::measuring::{Part, Running, parts, wider, with_margin};
-use crate::limits::{MEASURE_AGAIN, MEASURE_READS, MEASURE_SMALL, WIDEN_INTERVAL_MAX};
+use crate::limits::{MEASURE_AGAIN, MEASURE_READS, MEASURE_SMALL, WIDEN_AGAIN, WIDEN_INTERVAL_MAX};
 use crate::memory::arena::Use;
 use crate::node::Node;
 use crate::work::Owner;
@@ -162,7 +162,8 @@ impl Node {
         }
         let waiting = self.core.measuring.waiting.get(&disk);
         let mut wider = waiting.unwrap_or(profile).clone();
-        if waiting.is_some() && longest <= wider.flush() {
+        let is_due = self.core.measuring.again.get(&disk).is_some_and(|&at| at <= now);
+        if waiting.is_some() && longest <= wider.flush() && !is_due {
             return; // it is tried again when a stream has closed
         }
         wider.flush = with_margin(longest);
@@ -190,13 +191,20 @@ impl Node {
 
     fn try_wider(&mut self, now: Instant, disk: DiskIndex) {
         let profile = self.core.measuring.waiting[&disk].clone();
+        self.core.measuring.again.remove(&disk);
         let outcome = match self.set_profile(now, disk, &profile) {
             Ok(()) => {
                 self.core.measuring.waiting.remove(&disk);
                 self.core.changed(now);
                 Outcome::Used
             }
-            Err(error) => Outcome::Refused(Box::new(error)),
+            Err(error) => {
+                if matches!(&error, Error::ProfileRefused { refusal, .. } if refusal.undecided) {
+                    let at = now.saturating_add(WIDEN_AGAIN);
+                    self.core.measuring.again.insert(disk, at);
+                }
+                Outcome::Refused(Box::new(error))
+            }
         };
         self.core.measuring.told.entry(disk).or_default().outcome = outcome;
     }

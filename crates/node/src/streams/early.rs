@@ -20,7 +20,7 @@ use crate::api::*;
 use crate::core::Core;
 use crate::limits::{EARLY_FIRST, EARLY_LEAST};
 use crate::streams::stream::{Early, Slot, Stream};
-use crate::volumes::serving::in_slack;
+use crate::volumes::slack::in_slack;
 use crate::work::Owner;
 use store::BLOCK;
 use units::{Bytes, Direction, Duration, Instant, Lba};

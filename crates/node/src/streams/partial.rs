@@ -22,7 +22,7 @@ use crate::core::Core;
 use crate::limits;
 use crate::streams::stream::{DurableAsk, Partial, Slot, Stream};
 use crate::volumes::services::Turn;
-use crate::volumes::serving::in_slack;
+use crate::volumes::slack::in_slack;
 use crate::volumes::writes::End;
 use crate::work::{BlockPart, Owner};
 use sched::Class;

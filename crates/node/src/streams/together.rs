@@ -34,7 +34,7 @@ use crate::core::Core;
 use crate::limits;
 use crate::node::Node;
 use crate::streams::stream::{Slot, Stream};
-use crate::volumes::serving::in_slack;
+use crate::volumes::slack::in_slack;
 use crate::volumes::writes::{Writes, extents};
 use crate::work::Owner;
 use core::ops::Range;

@@ -12,4 +12,5 @@ pub(crate) mod rings;
 pub(crate) mod service;
 pub(crate) mod services;
 pub(crate) mod serving;
+pub(crate) mod slack;
 pub(crate) mod writes;

@@ -8,6 +8,7 @@ use crate::memory::line::Rank;
 use crate::memory::reserve::Need;
 use crate::volumes::service;
 use crate::volumes::services::{Holder, Piece, Served};
+use crate::volumes::slack::in_slack;
 use crate::work::Owner;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -17,16 +18,6 @@ use units::{Bytes, Direction, Duration, Instant, Lba};
 
 /// On each disk requests that wait, by their keys, and what they cost by now.
 type Costs = BTreeMap<DiskIndex, Vec<(u64, Duration)>>;
-
-/// Requests that must stay in order, and those of no contract, in the slack.
-pub(crate) fn in_slack(priority: Priority, volume: VolumeId) -> Class {
-    let flow = Flow(volume.0);
-    match priority {
-        Priority::Interactive => Class::BestEffort { synchronous: true, flow, ordered: false },
-        Priority::Normal => Class::BestEffort { synchronous: false, flow, ordered: false },
-        Priority::Background => Class::Background,
-    }
-}
 
 impl Core {
     /// The class of a request of `volume` that no stream carries and that needs no
