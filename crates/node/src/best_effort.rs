@@ -25,7 +25,7 @@ use crate::volumes::services::{Holder, Kept};
 use crate::volumes::slack::in_slack;
 use crate::volumes::writes::{Claim, End, Extent};
 use crate::work::{Owner, Part};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -42,6 +42,8 @@ pub(crate) struct BestEffort {
     pieces: BTreeMap<Claim, Piece>,
     line: Line,
     readers: Readers,
+    /// Operations that nobody asked for: they read ahead.
+    ahead: BTreeSet<u64>,
     next: u64,
     /// Streams whose opening has failed here: to be closed.
     unopened: Vec<StreamId>,
@@ -196,6 +198,10 @@ impl BestEffort {
         for waiter in self.line.leave_volume(volume) {
             core.answer(waiter.ticket, Err(Error::NoSuchVolume { name: String::from(name) }));
         }
+        let ahead = self.operations.values_mut().filter(|it| it.volume == volume);
+        for waiter in ahead.flat_map(|operation| operation.waiting.drain(..)) {
+            core.answer(waiter.ticket, Err(Error::NoSuchVolume { name: String::from(name) }));
+        }
         self.readers.forget(volume);
     }
 
@@ -205,6 +211,9 @@ impl BestEffort {
         for operation in self.operations.values_mut().filter(|it| it.holder() == holder) {
             operation.kept.begin_anew(now);
         }
+        let waiting = self.operations.values_mut().flat_map(|it| it.waiting.iter_mut());
+        let theirs = waiting.filter(|one| one.place.is_some_and(|(other, _)| other == holder));
+        theirs.for_each(|waiter| waiter.arrived = now);
         self.line.begin_anew(now, holder);
     }
 
@@ -332,6 +341,10 @@ impl BestEffort {
                 return None;
             }
         };
+        if is_another(waiter.place, place) {
+            core.answer(waiter.ticket, Err(no_such_volume(&waiter.op)));
+            return None;
+        }
         let rank = match place {
             Some((holder, _)) => core.rank_of(holder, stated),
             None => Priority::default().into(),
@@ -360,9 +373,12 @@ impl BestEffort {
 
     /// Begins an operation that has memory.
     fn start(&mut self, core: &mut Core, now: Instant, waiter: Waiter, span: Span) {
-        let Waiter { ticket, uid, arrived, op, handle, .. } = waiter;
-        // The volume may have become shorter while it waited.
-        let checked = checked(core, &op, handle);
+        let Waiter { ticket, uid, arrived, op, handle, place, .. } = waiter;
+        // The volume may have become shorter while it waited, or another one has its name.
+        let checked = checked(core, &op, handle).and_then(|now| match now {
+            Some((found, _)) if is_another(place, Some(found)) => Err(no_such_volume(&op)),
+            now => Ok(now),
+        });
         match (op, checked) {
             (_, Err(error)) => {
                 self.give(core, now, span);
@@ -745,13 +761,24 @@ impl BestEffort {
         disk: DiskIndex,
         (id, part): (u64, Part),
         action: DiskAction,
+        promised: Option<(Duration, Duration, Instant)>,
     ) -> bool {
         if self.ending {
             return false;
         }
+        let Some((range, direction)) = action.transfer() else { return false };
         let operation = self.operation(id);
-        operation.kept.unpromised();
-        let class = in_slack(operation.priority.unwrap_or_default(), operation.volume);
+        // What was promised of it stays so.
+        if let Some((late_by, latency, due)) = promised {
+            operation.kept.ended(late_by, latency, due);
+        }
+        let (holder, stated) = (operation.holder(), operation.priority);
+        let (at, len) = (Lba::containing(range.start), range.end - range.start);
+        let class = match core.class_of(holder, disk, at, len, direction, stated) {
+            Class::RealTime(_) => in_slack(Priority::Interactive, holder.volume),
+            _ if self.ahead.contains(&id) => in_slack(stated.unwrap_or_default(), holder.volume),
+            class => class,
+        };
         let owner = Owner::Piece { operation: id, part };
         let command = core.submit_again(now, disk, class, action, owner);
         if let Part::Before(claim) | Part::Write(claim) = part {
@@ -825,6 +852,7 @@ impl BestEffort {
 
     fn end(&mut self, core: &mut Core, now: Instant, id: u64) {
         let operation = self.operations.remove(&id).expect("an operation ends once");
+        self.ahead.remove(&id);
         let promise = core.services.account(now, operation.holder(), &operation.kept);
         if let Some(span) = &operation.span {
             core.reserves.end(now, span);
@@ -877,6 +905,9 @@ impl BestEffort {
     fn open(&mut self, operation: Operation) -> u64 {
         let id = self.next;
         self.next += 1;
+        if operation.ticket.is_none() {
+            self.ahead.insert(id);
+        }
         self.operations.insert(id, operation);
         id
     }
@@ -946,6 +977,21 @@ fn find_to_write(core: &Core, name: &str, blocks: &Range<Bytes>) -> Result<Volum
         Some(volume) if volume.is_ring() => Err(not_on_a_ring("write without a stream")),
         _ => find(core, name, blocks),
     }
+}
+
+/// Who waited for a volume would have another one, which he was not asked for whether he may.
+fn is_another(before: Option<Place>, now: Option<Place>) -> bool {
+    matches!((before, now), (Some((one, _)), Some((two, _))) if one.volume != two.volume)
+}
+
+/// The volume that is named is not there any more.
+fn no_such_volume(op: &Op) -> Error {
+    let name = match op {
+        Op::Read { volume, .. } => volume.clone(),
+        Op::Room { target: Some(target), .. } => target.volume.clone(),
+        _ => unreachable!("only what names one has a place"),
+    };
+    Error::NoSuchVolume { name }
 }
 
 /// Where an operation that needs memory begins, and what its handle states; none where it

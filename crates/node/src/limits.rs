@@ -150,12 +150,21 @@ pub const CACHED_BLOCKS_MAX: usize = 1 << 16;
 /// Of the memory in which something may be cached, this part may be lent to programs at a time, or
 /// be read into.
 pub const CACHE_LENT_DIVISOR: u64 = 8;
+/// Of these no user has more than this part, nor has what is read ahead in the background; an operation
+/// of any length all the same.
+pub const CACHE_PART_DIVISOR: u64 = 2;
+/// So many blocks go at a time of what is not cached any more.
+pub const CACHE_STEP: usize = 32;
 /// So many blocks are looked at for one that makes way, at the most.
 pub const CACHE_LOOKS: usize = 32;
 /// What is read of a disk is cached where it takes longer than this for one read of 4 KiB.
 pub const CACHED_FROM: Duration = Duration::from_micros(50);
 /// So much is read ahead at a time, at the most, of whoever reads a volume from one end to the other.
 pub const READ_AHEAD_MAX: Bytes = BEST_EFFORT_MAX;
+/// So many may wait for one piece of it; others ask the disk.
+pub const AHEAD_WAITING_MAX: usize = 256;
+/// And at most this part of what of the cache may be lent at a time.
+pub const AHEAD_DIVISOR: u64 = 2;
 /// Of so many at a time on a volume.
 pub const READERS_MAX: usize = 16;
 /// So many places are looked at for one to be kept.

@@ -178,18 +178,6 @@ impl Node {
         if let Err(error) = self.core.may_promise(&op) {
             return self.core.answer(ticket, Err(error));
         }
-        let asks_for_contract = matches!(
-            op,
-            Op::VolumeService { .. }
-                | Op::HandleOpen { .. }
-                | Op::StreamOpen { .. }
-                | Op::WindowOpen { .. }
-                | Op::Open { .. }
-                | Op::StreamChange { .. }
-        );
-        if asks_for_contract {
-            self.best_effort.drop_ahead(&mut self.core, now);
-        }
         match op {
             Op::VolumeCreate { .. }
             | Op::RingCreate { .. }
@@ -210,11 +198,13 @@ impl Node {
                 self.staged(now, ticket, changed);
             }
             Op::VolumeService { name, service } => {
-                let served = self.serve_and_keep(now, who, &name, service);
+                let served =
+                    self.with_memory(now, |node| node.serve_and_keep(now, who, &name, service));
                 self.change(now, ticket, served);
             }
             Op::HandleOpen { volume, service } => {
-                let opened = self.open_handle(now, who, &volume, service);
+                let opened =
+                    self.with_memory(now, |node| node.open_handle(now, who, &volume, service));
                 self.core.answer(ticket, opened);
             }
             Op::HandleClose { handle } => {
@@ -244,7 +234,8 @@ impl Node {
                 self.core.answer(ticket, set.map(|()| Reply::Done));
             }
             Op::StreamChange { stream, contract } => {
-                let changed = self.change_stream(now, stream, &contract);
+                let changed =
+                    self.with_memory(now, |node| node.change_stream(now, stream, &contract));
                 self.core.answer(ticket, changed);
                 self.pump(now, stream);
             }
@@ -564,16 +555,34 @@ impl Node {
         fits
     }
 
+    /// Does what takes memory for a contract. Where there is none, what is read ahead and no disk has
+    /// begun gives back what it has, and it is tried once more.
+    fn with_memory<T>(
+        &mut self,
+        now: Instant,
+        mut attempt: impl FnMut(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let done = attempt(self);
+        if !matches!(done, Err(Error::NoMemory { .. })) || !self.best_effort.reads_ahead() {
+            return done;
+        }
+        self.best_effort.drop_ahead(&mut self.core, now);
+        attempt(self)
+    }
+
     fn open(&mut self, now: Instant, ticket: Ticket, opening: &Opening, region: Option<Region>) {
         let &Opening { mode, ref contract, start, miss, .. } = opening;
-        let mut home = WindowMemory::new(region);
-        match self.may_open(opening, region.is_some()).and_then(|volume| {
+        let admitted = self.may_open(opening, region.is_some()).and_then(|volume| {
             let wanted = (mode, contract, miss);
-            let admitted = stream::admit(&mut self.core, now, volume, wanted, &mut home)?;
-            Ok((volume, admitted))
-        }) {
+            self.with_memory(now, |node| {
+                let mut home = WindowMemory::new(region);
+                let admitted = stream::admit(&mut node.core, now, volume, wanted, &mut home)?;
+                Ok((volume, home, admitted))
+            })
+        });
+        match admitted {
             Err(error) => self.core.answer(ticket, Err(error)),
-            Ok((volume, Admitted { tasks, places, odds })) => {
+            Ok((volume, home, Admitted { tasks, places, odds })) => {
                 let id = StreamId(self.next_stream);
                 self.next_stream += 1;
                 let window = contract.block * places.len() as u64;
@@ -861,14 +870,14 @@ impl Node {
                 self.after(now, id);
             }
             Owner::Piece { operation, part } => {
+                let times = due.filter(|_| promised).map(|due| (late_by, latency, due));
                 if let Some(action) = ended.again {
                     let (core, what) = (&mut self.core, (operation, part));
-                    if self.best_effort.again(core, now, disk, what, action) {
+                    if self.best_effort.again(core, now, disk, what, action, times) {
                         return;
                     }
                 }
                 let result = result.map_err(|error| (disk, error));
-                let times = due.filter(|_| promised).map(|due| (late_by, latency, due));
                 self.best_effort.command_done(&mut self.core, now, operation, part, result, times);
                 while let Some(stream) = self.best_effort.unopened() {
                     self.begin_close(now, stream);

@@ -19,6 +19,7 @@ use crate::lock::Mutex;
 use crate::on_disk::{PRIORITY_DELIVERY, PRIORITY_UNMAPPING, on_a_disks_thread};
 use crate::{Reply, sys};
 use node::{Error, RateSearch, Region, Span};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
@@ -110,6 +111,33 @@ impl Chore {
     }
 }
 
+/// Callbacks within one another on this thread, at the most.
+const NESTED_MAX: u32 = 16;
+
+thread_local! {
+    static NESTED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A callback runs on this thread.
+struct Nested;
+
+impl Nested {
+    fn enter() -> Self {
+        NESTED.set(NESTED.get() + 1);
+        Self
+    }
+
+    fn is_deep() -> bool {
+        NESTED.get() > NESTED_MAX
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        NESTED.set(NESTED.get() - 1);
+    }
+}
+
 /// The threads beside the disks', each from its first chore on, until [`Chores::end`].
 #[derive(Default)]
 pub(crate) struct Chores {
@@ -130,9 +158,13 @@ enum Beside {
 }
 
 impl Chores {
-    /// Tells somebody, here or beside.
+    /// Tells somebody, here or beside. What is answered at once (a read of what is cached, memory that is
+    /// free) may be asked for in the callback of the one before it, on and on: beyond so many of these
+    /// within one another the next one's is called beside.
     pub(crate) fn call(&self, arena: &Arc<Arena>, call: Call) {
+        let _nested = Nested::enter();
         match call.waits.is_long() {
+            _ if Nested::is_deep() => self.beside(arena, Chore::Call(call)),
             true => self.run(arena, Chore::Call(call)),
             false => call.run(arena),
         }
@@ -157,6 +189,15 @@ impl Chores {
             return chore.run(arena);
         }
         if !on_a_disks_thread() {
+            return chore.run(arena);
+        }
+        self.beside(arena, chore);
+    }
+
+    /// On another thread, where there is one.
+    fn beside(&self, arena: &Arc<Arena>, chore: Chore) {
+        #[cfg(test)]
+        if super::schedules::inside() {
             return chore.run(arena);
         }
         let (beside, name, priority) = match chore.is_promised() {

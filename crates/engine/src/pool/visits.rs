@@ -30,9 +30,13 @@ const PROFILE: &str = r#"
 /// A pool on one file, with a volume that is written from end to end. The directory goes with
 /// the test.
 fn pool() -> (Pool, TempDir) {
+    pool_on(PROFILE)
+}
+
+fn pool_on(profile: &str) -> (Pool, TempDir) {
     let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
     let disks = [DeviceSpec::Real { path: dir.path().join("disk") }];
-    let profile = Some(Profile::parse(PROFILE).unwrap());
+    let profile = Some(Profile::parse(profile).unwrap());
     let options = CreateOptions { size: Some(Bytes::mib(64)), profile, ..CreateOptions::default() };
     Pool::create("visits", &disks, &options).unwrap();
     let mut options = Options { realtime: false, ..Options::default() };
@@ -101,6 +105,21 @@ fn a_read_that_is_begun_in_a_callback_costs_no_visit_of_its_own() {
     // Filling took it one visit for each end, and each timer one.
     let others = 40;
     assert!(visits <= 2 * READS + others, "{visits} visits for {READS} reads");
+}
+
+/// A program that has all from memory, read after read, each in the callback of the one before it: it
+/// neither fills the stack of a thread nor keeps a disk's thread from its disk.
+#[test]
+fn who_has_read_after_read_from_memory_uses_no_stack_for_it() {
+    const READS: u64 = 100_000;
+    let (pool, _dir) = pool_on(&PROFILE.replace("0.01ms", "0.1ms"));
+    let (over, ended) = mpsc::channel();
+    let chain = Arc::new(Chain { pool, left: AtomicU64::new(READS), over });
+    Arc::clone(&chain).next();
+    let (thread, _) = ended.recv().unwrap();
+    assert_ne!(thread, std::thread::current().id());
+    let from_memory = chain.pool.status().memory.from_memory;
+    assert!(from_memory > LEN * (READS - 2_000), "{from_memory}");
 }
 
 /// What is begun in a callback: reads are put off until all callbacks of the delivery have run,

@@ -2,10 +2,11 @@
 //! on ([`read_ahead`](crate::volumes::read_ahead)): as best effort that nobody asked for. Who comes to
 //! what is on its way so waits for that.
 
-use super::{Asker, BestEffort, Operation};
+use super::{Asker, BestEffort};
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
+use crate::memory::cache::Taker;
 use crate::memory::line::{Rank, Waiter};
 use crate::volumes::services::Holder;
 use alloc::vec::Vec;
@@ -22,19 +23,22 @@ pub(super) struct Ahead {
 }
 
 impl BestEffort {
-    /// What is to be read ahead, and no disk has begun, is not: its memory is for who comes with a
-    /// contract. Who waits for it reads himself.
+    /// What is to be read ahead, and no disk has begun, is not: its memory is for a contract that has
+    /// none. Who waits for it reads himself.
     pub(crate) fn drop_ahead(&mut self, core: &mut Core, now: Instant) {
-        let is_ahead = |operation: &Operation| operation.ticket.is_none();
-        if self.operations.values().any(is_ahead) {
-            self.take_back(core, now, is_ahead);
-        }
+        self.take_back(core, now, |operation| operation.ticket.is_none());
+    }
+
+    /// Something is being read ahead.
+    pub(crate) fn reads_ahead(&self) -> bool {
+        !self.ahead.is_empty()
     }
 
     /// What is to be read ahead of who asks for this.
     pub(super) fn ahead_of(&mut self, core: &Core, waiter: &Waiter) -> Option<Ahead> {
         let (holder, range, stated) = may_be_cached(core, waiter)?;
-        let range = self.readers.note(holder.volume, &range)?;
+        let most = core.writes.cache.ahead_max(&core.arena);
+        let range = self.readers.note(holder.volume, &range, most)?;
         let Waiter { uid, .. } = *waiter;
         let priority = match (core.rank_of(holder, stated), stated) {
             (Rank::Background, _) => Priority::Background,
@@ -53,7 +57,8 @@ impl BestEffort {
             return;
         }
         let Core { arena, writes, .. } = core;
-        if let Some(span) = writes.cache.take(arena, end - start) {
+        let taker = Taker { uid, in_background: priority == Priority::Background };
+        if let Some(span) = writes.cache.take(arena, taker, end - start) {
             let asker = Asker { ticket: None, uid, arrived: now };
             let holder = Holder { volume, handle: None };
             self.read(core, now, asker, holder, start, span, Some(priority));
@@ -70,11 +75,11 @@ impl BestEffort {
     ) -> Option<Waiter> {
         let Some((holder, range, _)) = may_be_cached(core, &waiter) else { return Some(waiter) };
         let Core { arena, writes, .. } = core;
-        if let Some(span) = writes.cache.lend(arena, holder.volume, &range) {
+        if let Some(span) = writes.cache.lend(arena, taker(&waiter), holder.volume, &range) {
             let what = (waiter.arrived, span.len);
-            let promise = match waiter.rank {
-                Rank::Contract => core.services.account_at_once(now, holder, what),
-                _ => None,
+            let promise = match waiter.place.filter(|_| waiter.rank == Rank::Contract) {
+                Some(place) => core.services.account_at_once(now, place, what),
+                None => None,
             };
             let data = Reply::Data { span, offset: range.start };
             core.answer_promised(waiter.ticket, Ok(data), promise);
@@ -82,6 +87,9 @@ impl BestEffort {
         }
         let Some(id) = writes.cache.ahead_of(holder.volume, &range) else { return Some(waiter) };
         let ahead = self.operation(id);
+        if ahead.waiting.len() >= limits::AHEAD_WAITING_MAX {
+            return Some(waiter);
+        }
         let is_as_soon = match waiter.rank {
             Rank::Contract | Rank::Interactive => false,
             Rank::Normal => ahead.priority == Some(Priority::Normal),
@@ -100,7 +108,7 @@ impl BestEffort {
         let may = self.line.is_empty() && waiter.rank != Rank::Background;
         let (_, range, _) = may_be_cached(core, waiter).filter(|_| may)?;
         let Core { arena, writes, .. } = core;
-        writes.cache.take(arena, range.end - range.start)
+        writes.cache.take(arena, taker(waiter), range.end - range.start)
     }
 
     /// What was read ahead is there, or will not be: who waited for it asks again.
@@ -112,6 +120,10 @@ impl BestEffort {
             }
         }
     }
+}
+
+fn taker(waiter: &Waiter) -> Taker {
+    Taker { uid: waiter.uid, in_background: waiter.rank == Rank::Background }
 }
 
 /// What an operation reads of a volume, and its priority, where that may be cached: where it takes

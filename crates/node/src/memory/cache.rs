@@ -13,13 +13,21 @@
 //! [`Writes`](crate::volumes::writes::Writes), through which all of them go.
 //!
 //! Users have equal shares: what makes way is what was used longest ago, of the user who has most.
+//! What programs have, and what is read into, is bounded, for each user and in the background, too.
 //!
-//! Invariants: cached blocks of a volume do not overlap; `order`, `places` and `users` have exactly
-//! the blocks; memory in `taken` is taken, and nothing else of what is cached is; no byte is lent to
-//! two at a time.
+//! Nothing here takes longer the more is cached, but for trees' depths: of what a change makes void,
+//! a few blocks go at once, and where there are more all of the volume's are out of reach at once, and
+//! go a few at a time.
+//!
+//! Invariants: blocks of a volume that can be found do not overlap; `order`, `places` and `users` have
+//! exactly the blocks; memory in `taken` is taken, and nothing else of what is cached is; no byte is
+//! lent to two at a time.
 
 use crate::api::Span;
-use crate::limits::{CACHE_LENT_DIVISOR, CACHE_LOOKS, CACHED_BLOCKS_MAX};
+use crate::limits::{
+    AHEAD_DIVISOR, BEST_EFFORT_MAX, BLOCK_MIN, CACHE_LENT_DIVISOR, CACHE_LOOKS, CACHE_PART_DIVISOR,
+    CACHE_STEP, CACHED_BLOCKS_MAX, READ_AHEAD_MAX,
+};
 use crate::memory::arena::Arena;
 use crate::memory::rooms::Room;
 use alloc::collections::BTreeMap;
@@ -31,6 +39,8 @@ use units::Bytes;
 /// A block that is cached.
 #[derive(Clone, Copy, Debug)]
 struct Block {
+    volume: VolumeId,
+    start: Bytes,
     end: Bytes,
     room: Room,
     /// For whom it was read.
@@ -48,8 +58,8 @@ struct Coming {
 
 #[derive(Clone, Debug, Default)]
 struct OnVolume {
-    /// By where they begin.
-    blocks: BTreeMap<Bytes, Block>,
+    /// The numbers of the blocks, by where they begin.
+    blocks: BTreeMap<Bytes, u64>,
     /// By where it begins, and the operation.
     coming: BTreeMap<(Bytes, u64), Coming>,
     /// The longest that came.
@@ -58,10 +68,19 @@ struct OnVolume {
     served: Bytes,
 }
 
+/// Who takes memory of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taker {
+    pub uid: u32,
+    /// It may wait for its disk for ever.
+    pub in_background: bool,
+}
+
 /// Memory that programs have, or that an operation reads into.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     room: Room,
+    taker: Taker,
     /// To how many it is lent.
     loans: u64,
     /// It stays cached when the last of them has given it back.
@@ -71,18 +90,25 @@ struct Taken {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cache {
     volumes: BTreeMap<VolumeId, OnVolume>,
+    /// By their numbers.
+    blocks: BTreeMap<u64, Block>,
     /// All blocks: of each user by when they were used.
-    order: BTreeMap<(u32, u64), (VolumeId, Bytes)>,
+    order: BTreeMap<(u32, u64), u64>,
     /// All blocks: by where their rooms begin.
-    places: BTreeMap<Bytes, (VolumeId, Bytes)>,
+    places: BTreeMap<Bytes, u64>,
     users: BTreeMap<u32, Bytes>,
+    /// Blocks that nobody can find any more, and that have not gone.
+    unfound: Vec<BTreeMap<Bytes, u64>>,
     /// By where the room begins.
     taken: BTreeMap<Bytes, Taken>,
     taken_bytes: Bytes,
+    taken_by: BTreeMap<u32, Bytes>,
+    in_background: Bytes,
     /// What is lent: from where to where, and in which room.
     lent: BTreeMap<Bytes, (Bytes, Bytes)>,
     /// Rooms of blocks that are not cached any more.
     void: Vec<Room>,
+    next: u64,
     uses: u64,
     served: Bytes,
     /// Anything is cached at all.
@@ -90,15 +116,15 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Memory to read `len` bytes for a user into, where that can be cached: it is lent to the
-    /// operation until it is [given back](Self::give).
-    pub(crate) fn take(&mut self, arena: &mut Arena, len: Bytes) -> Option<Span> {
+    /// Memory to read `len` bytes into, where that can be cached: it is lent to the operation until
+    /// it is [given back](Self::give).
+    pub(crate) fn take(&mut self, arena: &mut Arena, taker: Taker, len: Bytes) -> Option<Span> {
         self.tidy(arena);
-        if !self.may_take(arena, len) {
+        if !self.may_take(arena, taker, len) {
             return None;
         }
         let mut room = None;
-        if self.order.len() < CACHED_BLOCKS_MAX {
+        if self.blocks.len() < CACHED_BLOCKS_MAX {
             room = arena.make_room(len);
         }
         let room = room.or_else(|| {
@@ -106,19 +132,41 @@ impl Cache {
             arena.make_room_at(start, len)
         })?;
         // What lay there lost its memory to somebody else before.
-        if let Some(&(volume, start)) = self.places.get(&room.offset) {
-            self.remove(volume, start);
+        if let Some(&number) = self.places.get(&room.offset) {
+            self.remove(number);
         }
-        self.taken_bytes += room.len;
-        self.taken.insert(room.offset, Taken { room, loans: 1, stays: false });
+        self.note_taken(Taken { room, taker, loans: 1, stays: false });
         self.lent.insert(room.offset, (room.offset + len, room.offset));
         Some(Span { offset: room.offset, len })
     }
 
-    /// Whether programs may have so much more: never what is kept for interactive requests.
-    fn may_take(&self, arena: &Arena, len: Bytes) -> bool {
+    /// Whether somebody may have so much more: of all that may be lent no user has more than a part,
+    /// nor has the background; and none of it is what is kept for interactive requests.
+    fn may_take(&self, arena: &Arena, taker: Taker, len: Bytes) -> bool {
         let most = arena.kept_max() / CACHE_LENT_DIVISOR;
-        self.taken_bytes + len <= most && len <= arena.free_for_best_effort()
+        let part = (most / CACHE_PART_DIVISOR).max(BEST_EFFORT_MAX * 2).min(most);
+        let theirs = self.taken_by.get(&taker.uid).copied().unwrap_or_default();
+        self.taken_bytes + len <= most
+            && theirs + len <= part
+            && (!taker.in_background || self.in_background + len <= part)
+            && len <= arena.free_for_best_effort()
+    }
+
+    fn note_taken(&mut self, taken: Taken) {
+        let (len, taker) = (taken.room.len, taken.taker);
+        self.taken_bytes += len;
+        *self.taken_by.entry(taker.uid).or_default() += len;
+        if taker.in_background {
+            self.in_background += len;
+        }
+        self.taken.insert(taken.room.offset, taken);
+    }
+
+    /// How much is read ahead at a time, at the most: while somebody has one such piece in his hands
+    /// there is room for the next, and for another's.
+    pub(crate) fn ahead_max(&self, arena: &Arena) -> Bytes {
+        let part = arena.kept_max() / CACHE_LENT_DIVISOR / AHEAD_DIVISOR;
+        part.round_down(BLOCK_MIN).min(READ_AHEAD_MAX)
     }
 
     /// What programs have, and what is read into.
@@ -127,40 +175,47 @@ impl Cache {
     }
 
     /// Forgets the oldest of the user who has most, and what lies behind it as far as `len` bytes
-    /// reach. Says from where on these are free.
+    /// reach: of his, or older. Says from where on these are free. What is passed over because it
+    /// is in use, or lies beside what stays, counts as used now.
     pub(crate) fn clear(&mut self, arena: &mut Arena, len: Bytes) -> Option<Bytes> {
-        let mut after = 0;
         for _ in 0..CACHE_LOOKS {
             let (&most, _) = self.users.iter().max_by_key(|&(_, bytes)| *bytes)?;
-            let (&(_, used), &(volume, start)) =
-                self.order.range((most, after)..=(most, u64::MAX)).next()?;
-            let room = self.volumes[&volume].blocks[&start].room;
-            if !self.is_taken(room) && !arena.has_room(room) {
+            let (_, &number) = self.order.range((most, 0)..=(most, u64::MAX)).next()?;
+            let block = self.blocks[&number];
+            if !self.is_taken(block.room) && !arena.has_room(block.room) {
                 // Somebody has its memory.
-                self.remove(volume, start);
+                self.remove(number);
                 continue;
             }
-            let Some(at) = arena.room_for(room.offset, len) else {
-                after = used + 1;
+            let Some(at) = arena.room_for(block.room.offset, len) else {
+                self.touch(number);
                 continue;
             };
-            let there: Vec<Room> = arena.laid_in(at, len).collect();
-            let ours: Vec<_> = there.iter().filter_map(|&room| self.block_in(room)).collect();
-            if ours.len() < there.len() {
-                after = used + 1;
+            let may_go = |room: Room| {
+                let &number = self.places.get(&room.offset)?;
+                let other = &self.blocks[&number];
+                let may = other.room == room && (other.uid == most || other.used <= block.used);
+                may.then_some(number)
+            };
+            let all: Option<Vec<u64>> = arena.laid_in(at, len).map(may_go).collect();
+            let Some(all) = all else {
+                self.touch(number);
                 continue;
-            }
-            ours.into_iter().for_each(|(volume, start)| self.remove(volume, start));
+            };
+            all.into_iter().for_each(|number| self.remove(number));
             self.tidy(arena);
             return Some(at);
         }
         None
     }
 
-    /// The block that lies in a room.
-    fn block_in(&self, room: Room) -> Option<(VolumeId, Bytes)> {
-        let &(volume, start) = self.places.get(&room.offset)?;
-        (self.volumes[&volume].blocks[&start].room == room).then_some((volume, start))
+    /// A block is used now.
+    fn touch(&mut self, number: u64) {
+        self.uses += 1;
+        let block = self.blocks.get_mut(&number).expect("it is cached");
+        let before = core::mem::replace(&mut block.used, self.uses);
+        self.order.remove(&(block.uid, before));
+        self.order.insert((block.uid, self.uses), number);
     }
 
     /// Whether this memory was [taken](Self::take), or is lent.
@@ -172,10 +227,13 @@ impl Cache {
     pub(crate) fn reaches(&self, volume: VolumeId, at: Bytes) -> Bytes {
         let Some(on) = self.volumes.get(&volume) else { return at };
         let mut upto = at;
-        while let Some((_, block)) = on.blocks.range(..=upto).next_back()
-            && block.end > upto
-        {
-            upto = block.end;
+        for _ in 0..CACHE_STEP {
+            let before = on.blocks.range(..=upto).next_back();
+            let Some((_, number)) = before.filter(|(_, number)| self.blocks[number].end > upto)
+            else {
+                break;
+            };
+            upto = self.blocks[number].end;
         }
         upto
     }
@@ -207,24 +265,27 @@ impl Cache {
     pub(crate) fn has_come(
         &mut self,
         (volume, operation): (VolumeId, u64),
-        (offset, span): (Bytes, Span),
+        (start, span): (Bytes, Span),
         uid: u32,
         is_good: bool,
     ) {
         let Some(on) = self.volumes.get_mut(&volume) else { return };
-        let expected = on.coming.remove(&(offset, operation));
+        let expected = on.coming.remove(&(start, operation));
+        let end = start + span.len;
+        let before = on.blocks.range(..end).next_back();
+        let overlaps = before.is_some_and(|(_, number)| self.blocks[number].end > start);
         let Some(taken) = self.taken.get_mut(&span.offset).filter(|_| is_good) else { return };
-        let range = offset..offset + span.len;
-        if expected.is_none() || overlaps(on, &range) {
+        if expected.is_none() || overlaps {
             return;
         }
         taken.stays = true;
         let room = taken.room;
-        self.uses += 1;
-        let block = Block { end: range.end, room, uid, used: self.uses };
-        on.blocks.insert(range.start, block);
-        self.order.insert((uid, block.used), (volume, range.start));
-        self.places.insert(room.offset, (volume, range.start));
+        (self.next, self.uses) = (self.next + 1, self.uses + 1);
+        let block = Block { volume, start, end, room, uid, used: self.uses };
+        self.blocks.insert(self.next, block);
+        on.blocks.insert(start, self.next);
+        self.order.insert((uid, block.used), self.next);
+        self.places.insert(room.offset, self.next);
         *self.users.entry(uid).or_default() += room.len;
     }
 
@@ -233,11 +294,13 @@ impl Cache {
     pub(crate) fn lend(
         &mut self,
         arena: &mut Arena,
+        taker: Taker,
         volume: VolumeId,
         range: &Range<Bytes>,
     ) -> Option<Span> {
         let on = self.volumes.get(&volume)?;
-        let (&start, &Block { end, room, .. }) = on.blocks.range(..=range.start).next_back()?;
+        let (_, &number) = on.blocks.range(..=range.start).next_back()?;
+        let Block { start, end, room, .. } = self.blocks[&number];
         if end < range.end {
             return None;
         }
@@ -247,25 +310,19 @@ impl Cache {
             true if self.is_lent(&span) => return None,
             true => self.taken.get_mut(&room.offset).expect("just seen").loans += 1,
             false => {
-                if !self.may_take(arena, room.len) || !arena.pick_up(room) {
+                if !self.may_take(arena, taker, room.len) || !arena.pick_up(room) {
                     if !arena.has_room(room) {
-                        self.remove(volume, start);
+                        self.remove(number);
                     }
                     return None;
                 }
-                self.taken_bytes += room.len;
-                self.taken.insert(room.offset, Taken { room, loans: 1, stays: true });
+                self.note_taken(Taken { room, taker, loans: 1, stays: true });
             }
         }
         self.lent.insert(span.offset, (span.offset + len, room.offset));
-        self.uses += 1;
-        let on = self.volumes.get_mut(&volume).expect("just seen");
-        on.served += len;
+        self.volumes.get_mut(&volume).expect("just seen").served += len;
         self.served += len;
-        let block = on.blocks.get_mut(&start).expect("just seen");
-        let before = core::mem::replace(&mut block.used, self.uses);
-        let key = self.order.remove(&(block.uid, before)).expect("it has all blocks");
-        self.order.insert((block.uid, block.used), key);
+        self.touch(number);
         Some(span)
     }
 
@@ -286,8 +343,16 @@ impl Cache {
         let taken = self.taken.get_mut(&place).expect("it is lent");
         taken.loans -= 1;
         if taken.loans == 0 {
-            let Taken { room, stays, .. } = self.taken.remove(&place).expect("just seen");
+            let Taken { room, taker, stays, .. } = self.taken.remove(&place).expect("just seen");
             self.taken_bytes -= room.len;
+            let theirs = self.taken_by.get_mut(&taker.uid).expect("he had it");
+            *theirs -= room.len;
+            if theirs.is_zero() {
+                self.taken_by.remove(&taker.uid);
+            }
+            if taker.in_background {
+                self.in_background -= room.len;
+            }
             match stays {
                 true => arena.lay(room),
                 false => arena.drop_room(room),
@@ -307,17 +372,32 @@ impl Cache {
                 on.coming.remove(&key);
             }
         }
-        while let Some(on) = self.volumes.get(&volume)
-            && let Some((&start, block)) = on.blocks.range(..range.end).next_back()
-            && block.end > range.start
-        {
-            self.remove(volume, start);
+        for _ in 0..CACHE_STEP {
+            let before = self.volumes[&volume].blocks.range(..range.end).next_back();
+            let Some((_, &number)) =
+                before.filter(|(_, number)| self.blocks[number].end > range.start)
+            else {
+                return;
+            };
+            self.remove(number);
+        }
+        // There may be more.
+        self.lose(volume);
+    }
+
+    /// Nothing of a volume is found any more.
+    fn lose(&mut self, volume: VolumeId) {
+        if let Some(on) = self.volumes.get_mut(&volume) {
+            let blocks = core::mem::take(&mut on.blocks);
+            if !blocks.is_empty() {
+                self.unfound.push(blocks);
+            }
         }
     }
 
     /// The volume is gone.
     pub(crate) fn forget(&mut self, volume: VolumeId) {
-        self.change(volume, &(Bytes::ZERO..Bytes::new(u64::MAX)));
+        self.lose(volume);
         self.volumes.remove(&volume);
     }
 
@@ -332,9 +412,13 @@ impl Cache {
     }
 
     /// A block is not cached any more.
-    fn remove(&mut self, volume: VolumeId, start: Bytes) {
-        let on = self.volumes.get_mut(&volume).expect("it has a block");
-        let block = on.blocks.remove(&start).expect("a block that is cached");
+    fn remove(&mut self, number: u64) {
+        let Some(block) = self.blocks.remove(&number) else { return };
+        if let Some(on) = self.volumes.get_mut(&block.volume)
+            && on.blocks.get(&block.start) == Some(&number)
+        {
+            on.blocks.remove(&block.start);
+        }
         self.order.remove(&(block.uid, block.used));
         self.places.remove(&block.room.offset);
         let has = self.users.get_mut(&block.uid).expect("it has a block");
@@ -350,10 +434,13 @@ impl Cache {
 
     /// Forgets the rooms of what is not cached any more.
     pub(crate) fn tidy(&mut self, arena: &mut Arena) {
+        for _ in 0..CACHE_STEP {
+            let Some(last) = self.unfound.last_mut() else { break };
+            match last.pop_last() {
+                Some((_, number)) => self.remove(number),
+                None => drop(self.unfound.pop()),
+            }
+        }
         self.void.drain(..).for_each(|room| arena.forget_room(room));
     }
-}
-
-fn overlaps(on: &OnVolume, range: &Range<Bytes>) -> bool {
-    on.blocks.range(..range.end).next_back().is_some_and(|(_, block)| block.end > range.start)
 }

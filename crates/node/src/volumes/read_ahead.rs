@@ -4,7 +4,7 @@
 //! reads' length of it (programs that ask for several at a time do not ask in order), is his; any
 //! other begins a new one. Behind the third the next bytes are read ahead, twice as many each time.
 
-use crate::limits::{READ_AHEAD_MAX, READERS_MAX};
+use crate::limits::READERS_MAX;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -37,8 +37,14 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// Somebody reads this. Says what is to be read ahead of him now, if anything is.
-    pub(crate) fn note(&mut self, volume: VolumeId, range: &Range<Bytes>) -> Option<Range<Bytes>> {
+    /// Somebody reads this. Says what is to be read ahead of him now, if anything is: at most as much
+    /// as is said, or as he reads at a time.
+    pub(crate) fn note(
+        &mut self,
+        volume: VolumeId,
+        range: &Range<Bytes>,
+        most: Bytes,
+    ) -> Option<Range<Bytes>> {
         self.reads += 1;
         let on = self.on.entry(volume).or_default();
         let len = range.end - range.start;
@@ -65,7 +71,7 @@ impl Readers {
         if reader.reads < SURE || reader.ahead - reader.next > reader.len / 2 {
             return None;
         }
-        let most = READ_AHEAD_MAX.max(len);
+        let most = most.max(len);
         let wanted = (reader.len * 2).clamp(stray.min(most), most);
         // Whole reads, so that none lies half in what comes next.
         reader.len = len * (wanted / len);
@@ -89,7 +95,8 @@ mod tests {
     }
 
     fn read(readers: &mut Readers, start: u64, len: u64) -> Option<(u64, u64)> {
-        let ahead = readers.note(volume(), &(Bytes::kib(start)..Bytes::kib(start + len)))?;
+        let range = Bytes::kib(start)..Bytes::kib(start + len);
+        let ahead = readers.note(volume(), &range, Bytes::MIB)?;
         Some((ahead.start.get() >> 10, ahead.end.get() >> 10))
     }
 
@@ -110,7 +117,7 @@ mod tests {
             }
             assert!(at < 192 || upto > at, "ahead of him");
         }
-        assert_eq!(longest, READ_AHEAD_MAX.get() >> 10);
+        assert_eq!(longest, 1 << 10);
     }
 
     #[test]

@@ -142,21 +142,22 @@ impl Services {
         }
     }
 
-    /// An operation of `len` under contract is answered from memory: the same. It has no turn, since it
-    /// takes nothing of the disk.
+    /// An operation of `len` under contract, which begins on that disk, is answered from memory: the same.
+    /// It counts as coming when its turn there would be, and leaves that to the next one.
     pub(crate) fn account_at_once(
         &mut self,
         now: Instant,
-        holder: Holder,
+        (holder, disk): (Holder, DiskIndex),
         (arrived, len): (Instant, Bytes),
     ) -> Option<Promise> {
-        let Service::Latency { len: most, within, .. } = self.0.get(&holder)?.service else {
-            return None;
-        };
+        let served = self.0.get(&holder)?;
+        let Service::Latency { len: most, within, .. } = served.service else { return None };
+        let next = served.turns.get(&disk).copied().unwrap_or(Instant::EPOCH);
         let mut kept = Kept::from(arrived);
         if len <= most {
-            let due = arrived.saturating_add(within);
-            kept.promised(Turn { from: arrived, due });
+            let from = arrived.max(next);
+            let due = from.saturating_add(within);
+            kept.promised(Turn { from, due });
             kept.ended(Duration::ZERO, Duration::ZERO, due);
         }
         self.account(now, holder, &kept)

@@ -418,3 +418,57 @@ fn answers_from_memory_are_under_contract() {
     check(&mut driver, 1, Bytes::mib(8), PIECE);
     assert!(account(&driver).latency_max < Duration::from_millis(200), "{told:?}");
 }
+
+/// Who waits for what is read ahead of a volume has that volume's bytes, or none: not those of another
+/// one that has its name by then. He was not asked whether he may read that.
+#[test]
+fn who_waits_for_what_is_read_ahead_never_has_another_volumes_bytes() {
+    for delete_it in [false, true] {
+        let mut driver = cached();
+        driver.recorded("secret", Bytes::mib(16), Bytes::mib(16), 9);
+        for piece in 0..4 {
+            check(&mut driver, 1, PIECE * piece, PIECE);
+        }
+        driver.disks[0].holds = true;
+        let fifth = driver.at_once(read("film", PIECE * 4, PIECE));
+        let Ok(Reply::Data { span, .. }) = fifth else { panic!("{fifth:?}") };
+        driver.done(Op::Release { span });
+        let waits = driver.begin(read("film", PIECE * 8, PIECE));
+        assert!(!driver.is_answered(waits));
+        let rename = |name: &str, to: &str| {
+            let (name, to) = (name.into(), to.into());
+            Op::VolumeRename { name, to, replace: false, keep_as: None }
+        };
+        let changed = match delete_it {
+            true => vec![driver.begin(delete("film"))],
+            false => [("film", "old"), ("secret", "film")]
+                .map(|(name, to)| driver.begin(rename(name, to)))
+                .to_vec(),
+        };
+        driver.disks[0].holds = false;
+        match driver.wait(waits) {
+            Err(Error::NoSuchVolume { name }) => assert_eq!(name, "film"),
+            told => panic!("{told:?}"),
+        }
+        for ticket in changed {
+            assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+        }
+    }
+}
+
+/// The same for who waits for memory.
+#[test]
+fn who_waits_for_memory_never_has_another_volumes_bytes() {
+    let mut driver = cached();
+    driver.recorded("secret", Bytes::mib(4), Bytes::mib(4), 9);
+    let mut rooms = driver.all_rooms();
+    let waits = driver.begin(read("film", Bytes::mib(1), Bytes::MIB));
+    assert!(!driver.is_answered(waits));
+    for (name, to) in [("film", "old"), ("secret", "film")] {
+        let (name, to) = (name.into(), to.into());
+        driver.done(Op::VolumeRename { name, to, replace: false, keep_as: None });
+    }
+    driver.done(Op::Release { span: rooms.remove(0) });
+    let told = driver.wait(waits);
+    assert!(matches!(told, Err(Error::NoSuchVolume { .. })), "{told:?}");
+}
