@@ -1,7 +1,7 @@
 //! What best effort has read is there for whoever reads it again, and what comes next is read ahead.
 
 use crate::driver::*;
-use node::{DiskAction, Error, Mode, Op, Priority, Reply, Who};
+use node::{DiskAction, Error, Mode, Op, Priority, Reply, Span, Who};
 use units::{Bytes, Duration, Rate};
 
 const PIECE: Bytes = Bytes::kib(64);
@@ -471,4 +471,80 @@ fn who_waits_for_memory_never_has_another_volumes_bytes() {
     driver.done(Op::Release { span: rooms.remove(0) });
     let told = driver.wait(waits);
     assert!(matches!(told, Err(Error::NoSuchVolume { .. })), "{told:?}");
+}
+
+fn as_user(driver: &mut Driver, uid: u32, offset: Bytes, len: Bytes) {
+    let who = Who { uid, ..Who::root() };
+    let ticket = driver.begin_as(who, read("film", offset, len));
+    let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!("no data") };
+    driver.done(Op::Release { span });
+}
+
+/// Long blocks of one user make way for his own: what lies between his short ones and is another's
+/// stays, where it was used since.
+#[test]
+fn a_long_block_does_not_drive_out_what_another_user_reads_again() {
+    let mut driver = cached();
+    let page = Bytes::kib(4);
+    // Far enough apart that nobody is taken to read on and on.
+    let place = |number: u64| page * (number * 97 % 1_024);
+    let hot = |driver: &mut Driver| {
+        (0..32).for_each(|number| as_user(driver, 1_001, place(number), page));
+    };
+    for number in 0..32 {
+        as_user(&mut driver, 1_001, place(number), page);
+        as_user(&mut driver, 1_000, Bytes::mib(4) + place(number), page);
+    }
+    for turn in 0..64 {
+        as_user(&mut driver, 1_000, Bytes::mib(4 + turn * 5 % 12), Bytes::MIB);
+        hot(&mut driver);
+    }
+    let from = driver.journal.len();
+    hot(&mut driver);
+    assert_eq!(reads(&driver, from), 0);
+}
+
+/// Who keeps what he was lent has his part at most: others are served from memory beside him.
+#[test]
+fn who_keeps_what_he_was_lent_leaves_the_cache_to_others() {
+    let mut driver = Setup::new(1).with(|config| config.memory = Bytes::mib(128)).open();
+    driver.node.cache_reads();
+    driver.recorded("film", Bytes::mib(16), Bytes::mib(16), 1);
+    as_user(&mut driver, 1_001, Bytes::mib(15), PIECE);
+    let who = Who { uid: 1_000, ..Who::root() };
+    let kept: Vec<Span> = (0..12)
+        .map(|number| {
+            let asked = read("film", Bytes::mib(number * 5 % 12), Bytes::MIB);
+            let ticket = driver.begin_as(who.clone(), asked);
+            let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!("no data") };
+            span
+        })
+        .collect();
+    let from = driver.journal.len();
+    as_user(&mut driver, 1_001, Bytes::mib(15), PIECE);
+    assert_eq!(reads(&driver, from), 0, "from memory");
+    kept.into_iter().for_each(|span| driver.done(Op::Release { span }));
+    assert_eq!(driver.node.status(driver.now).memory.best_effort, Bytes::ZERO);
+}
+
+/// However many blocks a write makes void, none of them is found any more, and all of them go.
+#[test]
+fn a_long_write_makes_all_void_that_it_covers() {
+    let mut driver = cached();
+    let page = Bytes::kib(4);
+    for number in 0..256 {
+        check(&mut driver, 1, Bytes::mib(4) + page * (number * 97 % 256), page);
+    }
+    check(&mut driver, 1, Bytes::mib(8), PIECE);
+    driver.write("film", 2, Bytes::mib(4), Bytes::MIB);
+    for number in 0..256 {
+        check(&mut driver, 2, Bytes::mib(4) + page * (number * 97 % 256), page);
+    }
+    driver.done(delete("film"));
+    driver.volume("other", Bytes::mib(1));
+    // The pool does something now and then, and each time some of it goes.
+    for _ in 0..64 {
+        driver.write("other", 3, Bytes::ZERO, page);
+    }
+    assert_eq!(driver.node.status(driver.now).memory.kept, Bytes::ZERO);
 }
