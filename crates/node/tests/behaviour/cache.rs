@@ -484,7 +484,9 @@ fn as_user(driver: &mut Driver, uid: u32, offset: Bytes, len: Bytes) {
 /// stays, where it was used since.
 #[test]
 fn a_long_block_does_not_drive_out_what_another_user_reads_again() {
-    let mut driver = cached();
+    let mut driver = Setup::new(1).with(|config| config.memory = Bytes::mib(16)).open();
+    driver.node.cache_reads();
+    driver.recorded("film", Bytes::mib(16), Bytes::mib(16), 1);
     let page = Bytes::kib(4);
     // Far enough apart that nobody is taken to read on and on.
     let place = |number: u64| page * (number * 97 % 1_024);

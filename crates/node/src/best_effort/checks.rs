@@ -1,0 +1,90 @@
+//! Whether an operation on a volume can be: where it lies, and of which volume it was asked for.
+
+use crate::api::*;
+use crate::core::Core;
+use crate::limits;
+use crate::memory::reserve::Place;
+use crate::volumes::rings::not_on_a_ring;
+use alloc::string::String;
+use core::ops::Range;
+use store::{EXTENT, VolumeId};
+use units::Bytes;
+
+fn check_len(len: Bytes) -> Result<(), Error> {
+    if len.is_zero() || len > limits::BEST_EFFORT_MAX || !len.is_multiple_of(limits::BLOCK_MIN) {
+        return Err(Error::Invalid { what: "length", rule: "a multiple of 4 KiB, at most 1 MiB" });
+    }
+    Ok(())
+}
+
+/// The volume of that name, if it has these whole 4 KiB.
+fn find(core: &Core, name: &str, blocks: &Range<Bytes>) -> Result<VolumeId, Error> {
+    let none = || Error::NoSuchVolume { name: String::from(name) };
+    let volume = core.store.find(name).map(|volume| volume.id()).ok_or_else(none)?;
+    let found = core.store.volume(volume).expect("just found");
+    if blocks.end > found.end() {
+        return Err(Error::BeyondEnd { size: found.end() });
+    }
+    if blocks.start < found.start() {
+        return Err(Error::GivenUp { start: found.start() });
+    }
+    Ok(volume)
+}
+
+/// The same, where it is to be written: a ring is recorded to by streams alone.
+pub(super) fn find_to_write(
+    core: &Core,
+    name: &str,
+    blocks: &Range<Bytes>,
+) -> Result<VolumeId, Error> {
+    match core.store.find(name) {
+        Some(volume) if volume.is_ring() => Err(not_on_a_ring("write without a stream")),
+        _ => find(core, name, blocks),
+    }
+}
+
+/// Who waited for a volume would have another one, which he was not asked for whether he may.
+pub(super) fn is_another(before: Option<Place>, now: Option<Place>) -> bool {
+    matches!((before, now), (Some((one, _)), Some((two, _))) if one.volume != two.volume)
+}
+
+/// The volume that is named is not there any more.
+pub(super) fn no_such_volume(op: &Op) -> Error {
+    let name = match op {
+        Op::Read { volume, .. } => volume.clone(),
+        Op::Room { target: Some(target), .. } => target.volume.clone(),
+        _ => unreachable!("only what names one has a place"),
+    };
+    Error::NoSuchVolume { name }
+}
+
+/// Where an operation that needs memory begins, and what its handle states; none where it
+/// names no volume.
+pub(super) fn checked(
+    core: &Core,
+    op: &Op,
+    handle: Option<HandleId>,
+) -> Result<Option<(Place, Option<Priority>)>, Error> {
+    let (volume, blocks, priority) = match op {
+        Op::Read { volume, offset, len, priority } => {
+            check_len(*len)?;
+            if !offset.is_multiple_of(limits::BLOCK_MIN) {
+                return Err(Error::Invalid { what: "offset", rule: "a multiple of 4 KiB" });
+            }
+            (volume, *offset..offset.saturating_add(*len), *priority)
+        }
+        Op::Room { len, target: Some(target) } => {
+            check_len(*len)?;
+            let start = target.offset.round_down(limits::BLOCK_MIN);
+            (&target.volume, start..start.saturating_add(*len), target.priority)
+        }
+        Op::Room { len, target: None } => return check_len(*len).map(|()| None),
+        _ => unreachable!("only operations that need memory"),
+    };
+    let volume = match op {
+        Op::Room { .. } => find_to_write(core, volume, &blocks)?,
+        _ => find(core, volume, &blocks)?,
+    };
+    let begins = core.store.locate(volume, blocks.start / EXTENT).expect("within the volume");
+    Ok(Some(((core.holder(volume, handle), begins.disk), priority)))
+}
