@@ -354,7 +354,7 @@ impl BestEffort {
     }
 
     fn ask_placed(&mut self, core: &mut Core, now: Instant, waiter: Waiter) {
-        let Some(waiter) = self.from_cache(core, now, waiter) else { return };
+        let Some(waiter) = self.answer_from_cache(core, now, waiter) else { return };
         let (rank, ticket) = (waiter.rank, waiter.ticket);
         let cached = self.memory_to_cache(core, &waiter);
         let set_aside = || {

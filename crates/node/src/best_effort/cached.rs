@@ -67,7 +67,7 @@ impl BestEffort {
 
     /// Answers a read of what is cached, or lets it wait for what is read ahead; any other is given
     /// back.
-    pub(super) fn from_cache(
+    pub(super) fn answer_from_cache(
         &mut self,
         core: &mut Core,
         now: Instant,

@@ -390,8 +390,9 @@ fn whoever_asks_for_memory_has_it_at_once_whatever_is_cached() {
         }
         from_memory += both[1].node.status(both[1].now).memory.from_memory;
     }
-    println!("{opened} opened, {refused} refused, {from_memory} from memory");
-    assert!(opened > histories && refused > histories / 10 && from_memory > PIECE * histories);
+    let told = format!("{opened} opened, {refused} refused, {from_memory} from memory");
+    assert!(opened > histories && refused > histories / 10, "{told}");
+    assert!(from_memory > PIECE * histories, "{told}");
 }
 
 /// What a contract promises holds for what comes from memory, too: it is counted, and takes none of
