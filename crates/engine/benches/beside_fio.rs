@@ -22,9 +22,10 @@
 //! fio's threads each keep to their file.
 #![allow(clippy::print_stdout)]
 
-use disk::Profile;
-use engine::{CreateOptions, DeviceSpec, Options, Pool, Reply};
-use node::{Error, Op, Placement};
+mod area;
+
+use engine::{DeviceSpec, Options, Pool, Reply};
+use node::{Error, Op};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -63,19 +64,9 @@ fn file_size(area: Bytes) -> Bytes {
     area + Bytes::mib(128)
 }
 
-/// What the device is taken for: no figure here holds best effort back.
-const PROFILE: &str = r#"
-    kind = "linear"
-    source = "made up for a comparison"
-    confidence = "none"
-    capacity = "1GiB"
-    flush = "1ms"
-    [linear]
-    depth = 32
-    latency = "1ms"
-    read = { fixed = "0.01ms", rate = "4GB/s" }
-    write = { fixed = "0.01ms", rate = "4GB/s" }
-"#;
+/// What a read costs, and a write, beside its bytes: no figure here holds best effort back, nor makes
+/// it worth caching.
+const FIXED: &str = "0.01ms";
 
 #[derive(Clone, Copy)]
 struct Job {
@@ -357,38 +348,6 @@ fn compare(disks: &[DeviceSpec], job: Job, area: Bytes) {
     );
 }
 
-/// Makes the pool, and writes every byte of the volume, so that both sides find
-/// the same blocks on the medium.
-fn prepare(disks: &[DeviceSpec], area: Bytes) {
-    let volume = volume(disks.len() as u64, area);
-    let profile = Some(Profile::parse(PROFILE).expect("a profile"));
-    let options =
-        CreateOptions { size: Some(file_size(area)), profile, ..CreateOptions::default() };
-    let created = Pool::create("bench", disks, &options).expect("a pool is made");
-    created.warnings.iter().for_each(|warning| println!("warning: {warning}"));
-    let pool = Pool::open(disks, Options::default()).expect("the pool opens");
-    pool.warnings().iter().for_each(|warning| println!("warning: {warning}"));
-    let placement = Placement::default();
-    let create = Op::VolumeCreate {
-        name: "area".into(),
-        size: volume,
-        placement,
-        access: Default::default(),
-    };
-    pool.call(create).expect("a volume is made");
-    for block in 0..volume / Bytes::MIB {
-        let Ok(Reply::Room { mut room }) = pool.call(Op::Room { len: Bytes::MIB, target: None })
-        else {
-            panic!("no memory")
-        };
-        room.chunks_exact_mut(8).zip(block << 20..).for_each(|(bytes, n)| {
-            bytes.copy_from_slice(&n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_ne_bytes());
-        });
-        pool.call_write("area", Bytes::MIB * block, room).expect("the device works");
-    }
-    pool.shutdown().expect("the device works");
-}
-
 fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return; // `cargo test` builds it, and has no use for its numbers
@@ -429,7 +388,7 @@ fn on_files(directory: Option<&Path>, count: u64, area: Bytes, jobs: &[Job]) -> 
     let file = |at| folder.path().join(format!("{at}"));
     let disks: Vec<_> = (0..count).map(|at| DeviceSpec::Real { path: file(at) }).collect();
     let result = std::panic::catch_unwind(|| {
-        prepare(&disks, area);
+        area::make(&disks, (file_size(area), volume(disks.len() as u64, area)), FIXED);
         jobs.iter().for_each(|&job| compare(&disks, job, area));
     });
     result.is_ok()

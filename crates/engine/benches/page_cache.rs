@@ -9,10 +9,11 @@
 //! (`/proc/self/io`). `SLACKLINE_QUICK`: a short round, which shows that it runs and nothing else.
 #![allow(clippy::print_stdout)]
 
-use disk::Profile;
-use engine::{CreateOptions, DeviceSpec, Options, Pool, Reply};
-use node::{Op, Placement};
-use std::fs::{File, OpenOptions};
+mod area;
+
+use engine::{DeviceSpec, Options, Pool, Reply};
+use node::Op;
+use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -25,19 +26,8 @@ const AREA: Bytes = Bytes::mib(512);
 const MEMORY: Bytes = Bytes::mib(128);
 const OF_THE_PROCESS: Bytes = Bytes::mib(8);
 
-/// A disk whose reads take long enough to be cached. No figure here is a measurement.
-const PROFILE: &str = r#"
-    kind = "linear"
-    source = "made up for a comparison"
-    confidence = "none"
-    capacity = "1GiB"
-    flush = "1ms"
-    [linear]
-    depth = 32
-    latency = "1ms"
-    read = { fixed = "0.1ms", rate = "2GB/s" }
-    write = { fixed = "0.1ms", rate = "2GB/s" }
-"#;
+/// What a read costs beside its bytes: long enough to be cached. It is no measurement.
+const FIXED: &str = "0.1ms";
 
 fn is_quick() -> bool {
     std::env::var_os("SLACKLINE_QUICK").is_some()
@@ -177,30 +167,6 @@ fn side(which: &str, path: &Path) -> Option<Took> {
     Some(Took { seconds: number(), read: number() })
 }
 
-/// A pool with one volume, all of it written.
-fn prepare(path: &Path) {
-    let file = OpenOptions::new().create(true).truncate(true).write(true).open(path);
-    let size = AREA + Bytes::mib(128);
-    file.and_then(|file| file.set_len(size.get())).expect("a file of that size");
-    let disks = [DeviceSpec::Real { path: path.into() }];
-    let profile = Some(Profile::parse(PROFILE).expect("a profile"));
-    let options = CreateOptions { size: Some(size), profile, ..CreateOptions::default() };
-    Pool::create("bench", &disks, &options).expect("a pool is made");
-    let pool = Pool::open(&disks, Options::default()).expect("the pool opens");
-    let (name, placement) = ("area".into(), Placement::default());
-    let create = Op::VolumeCreate { name, size: AREA, placement, access: Default::default() };
-    pool.call(create).expect("a volume is made");
-    for block in 0..AREA / Bytes::MIB {
-        let room = pool.call(Op::Room { len: Bytes::MIB, target: None });
-        let Ok(Reply::Room { mut room }) = room else { panic!("no memory") };
-        room.chunks_exact_mut(8).zip(block << 20..).for_each(|(bytes, n)| {
-            bytes.copy_from_slice(&n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_ne_bytes());
-        });
-        pool.call_write("area", Bytes::MIB * block, room).expect("the device works");
-    }
-    pool.shutdown().expect("the device works");
-}
-
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if let Some(at) = arguments.iter().position(|argument| argument == "--side") {
@@ -217,7 +183,8 @@ fn main() {
     };
     let directory = directory.expect("a directory");
     let path = directory.path().join("disk");
-    prepare(&path);
+    let disks = [DeviceSpec::Real { path: path.clone() }];
+    area::make(&disks, (AREA + Bytes::mib(128), AREA), FIXED);
     let asked = (PIECE * trace().len() as u64).get() as f64;
     println!("{} pieces of {PIECE} of {AREA}, one at a time", trace().len());
     let rounds = if is_quick() { 1 } else { 3 };

@@ -15,7 +15,7 @@
 mod cached;
 mod checks;
 
-use self::checks::{checked, find_to_write, is_another, no_such_volume};
+use self::checks::{checked, find_to_write};
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
@@ -25,8 +25,8 @@ use crate::volumes::read_ahead::Readers;
 use crate::volumes::services::{Holder, Kept};
 use crate::volumes::slack::in_slack;
 use crate::volumes::writes::{Claim, End, Extent};
-use crate::work::{Owner, Part};
-use alloc::collections::{BTreeMap, BTreeSet};
+use crate::work::{Owner, Part, Work};
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -43,8 +43,6 @@ pub(crate) struct BestEffort {
     pieces: BTreeMap<Claim, Piece>,
     line: Line,
     readers: Readers,
-    /// Operations that nobody asked for: they read ahead.
-    ahead: BTreeSet<u64>,
     next: u64,
     /// Streams whose opening has failed here: to be closed.
     unopened: Vec<StreamId>,
@@ -334,7 +332,7 @@ impl BestEffort {
     /// An operation with where it begins, and in which class it waits; none where it cannot be, and
     /// was answered so.
     fn placed(&mut self, core: &mut Core, waiter: Waiter) -> Option<Waiter> {
-        let (place, stated) = match checked(core, &waiter.op, waiter.handle) {
+        let (place, stated) = match checked(core, &waiter.op, waiter.handle, waiter.place) {
             Ok(Some((place, stated))) => (Some(place), stated),
             Ok(None) => (None, None),
             Err(error) => {
@@ -342,10 +340,6 @@ impl BestEffort {
                 return None;
             }
         };
-        if is_another(waiter.place, place) {
-            core.answer(waiter.ticket, Err(no_such_volume(&waiter.op)));
-            return None;
-        }
         let rank = match place {
             Some((holder, _)) => core.rank_of(holder, stated),
             None => Priority::default().into(),
@@ -376,10 +370,7 @@ impl BestEffort {
     fn start(&mut self, core: &mut Core, now: Instant, waiter: Waiter, span: Span) {
         let Waiter { ticket, uid, arrived, op, handle, place, .. } = waiter;
         // The volume may have become shorter while it waited, or another one has its name.
-        let checked = checked(core, &op, handle).and_then(|now| match now {
-            Some((found, _)) if is_another(place, Some(found)) => Err(no_such_volume(&op)),
-            now => Ok(now),
-        });
+        let checked = checked(core, &op, handle, place);
         match (op, checked) {
             (_, Err(error)) => {
                 self.give(core, now, span);
@@ -709,19 +700,27 @@ impl BestEffort {
         action: DiskAction,
         part: Part,
     ) {
-        let piece = &self.pieces[&claim];
-        let operation = piece.operation;
-        let Operation { priority: stated, .. } = self.operations[&operation];
-        let holder = self.operations[&operation].holder();
-        let class = match action.transfer() {
+        let operation = self.pieces[&claim].operation;
+        let class = self.class_of(core, operation, disk, &action);
+        let id = self.submit_for(core, now, operation, (disk, class), action, part);
+        self.piece(claim).commands.push(id);
+    }
+
+    /// The class of what an action of an operation transfers.
+    fn class_of(&self, core: &Core, operation: u64, disk: DiskIndex, action: &DiskAction) -> Class {
+        let operation = &self.operations[&operation];
+        let (holder, stated) = (operation.holder(), operation.priority);
+        match action.transfer() {
+            // Nobody asked for it: no contract has it.
+            Some(_) if operation.ticket.is_none() => {
+                in_slack(stated.unwrap_or_default(), holder.volume)
+            }
             Some((range, direction)) => {
                 let (at, len) = (Lba::containing(range.start), range.end - range.start);
                 core.class_of(holder, disk, at, len, direction, stated)
             }
             None => Class::Background, // it is done at once
-        };
-        let id = self.submit_for(core, now, operation, (disk, class), action, part);
-        self.piece(claim).commands.push(id);
+        }
     }
 
     /// Asks a disk for a part of an operation; under contract, in its turn.
@@ -767,21 +766,18 @@ impl BestEffort {
         if self.ending {
             return false;
         }
-        let Some((range, direction)) = action.transfer() else { return false };
         let operation = self.operation(id);
         // What was promised of it stays so.
         if let Some((late_by, latency, due)) = promised {
             operation.kept.ended(late_by, latency, due);
         }
-        let (holder, stated) = (operation.holder(), operation.priority);
-        let (at, len) = (Lba::containing(range.start), range.end - range.start);
-        let class = match core.class_of(holder, disk, at, len, direction, stated) {
-            Class::RealTime(_) => in_slack(Priority::Interactive, holder.volume),
-            _ if self.ahead.contains(&id) => in_slack(stated.unwrap_or_default(), holder.volume),
+        let volume = operation.volume;
+        let class = match self.class_of(core, id, disk, &action) {
+            Class::RealTime(_) => in_slack(Priority::Interactive, volume),
             class => class,
         };
         let owner = Owner::Piece { operation: id, part };
-        let command = core.submit_again(now, disk, class, action, owner);
+        let command = core.submit_work(now, disk, class, Work::alone(owner, action));
         if let Part::Before(claim) | Part::Write(claim) = part {
             self.piece(claim).commands.push(command);
         }
@@ -853,7 +849,6 @@ impl BestEffort {
 
     fn end(&mut self, core: &mut Core, now: Instant, id: u64) {
         let operation = self.operations.remove(&id).expect("an operation ends once");
-        self.ahead.remove(&id);
         let promise = core.services.account(now, operation.holder(), &operation.kept);
         if let Some(span) = &operation.span {
             core.reserves.end(now, span);
@@ -906,9 +901,6 @@ impl BestEffort {
     fn open(&mut self, operation: Operation) -> u64 {
         let id = self.next;
         self.next += 1;
-        if operation.ticket.is_none() {
-            self.ahead.insert(id);
-        }
         self.operations.insert(id, operation);
         id
     }

@@ -19,7 +19,7 @@ use crate::memory::arena::Arena;
 use crate::memory::reserve::Reserves;
 use crate::volumes::handles::Handles;
 use crate::volumes::services::{Piece, Services, Turn};
-use crate::volumes::writes::Writes;
+use crate::volumes::writes::{Writes, overlap};
 use crate::work::{self, CommandEnded, Owner, Part, Work, as_command};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -329,34 +329,28 @@ impl Core {
         action: DiskAction,
         owner: Owner,
     ) -> CommandId {
-        let id = CommandId::new(disk, self.next_command);
-        self.next_command += 1;
-        let queue = self.queue_of_mut(id);
-        if action.needs_no_disk() {
-            // Of best effort what needs no disk is under no contract.
-            let asked = matches!(owner, Owner::Block { .. }).then_some(now);
-            queue.submit_instant(asked, id.0, class, Work::new(owner, action));
-        } else {
-            let command = as_command(&action);
-            queue.submit(now, id.0, Request { class, command }, Work::new(owner, action));
-        }
-        id
+        self.submit_work(now, disk, class, Work::new(owner, action))
     }
 
-    /// Puts an action that failed together with others into its disk's queue, to be tried by itself.
-    pub(crate) fn submit_again(
+    /// The same of work that says how it is to be done.
+    pub(crate) fn submit_work(
         &mut self,
         now: Instant,
         disk: DiskIndex,
         class: Class,
-        action: DiskAction,
-        owner: Owner,
+        work: Work,
     ) -> CommandId {
         let id = CommandId::new(disk, self.next_command);
         self.next_command += 1;
-        let command = as_command(&action);
-        let work = Work::alone(owner, action);
-        self.queue_of_mut(id).submit(now, id.0, Request { class, command }, work);
+        let queue = self.queue_of_mut(id);
+        if work.action.needs_no_disk() {
+            // Of best effort what needs no disk is under no contract.
+            let asked = matches!(work.owner, Owner::Block { .. }).then_some(now);
+            queue.submit_instant(asked, id.0, class, work);
+        } else {
+            let command = as_command(&work.action);
+            queue.submit(now, id.0, Request { class, command }, work);
+        }
         id
     }
 
@@ -473,10 +467,7 @@ impl Core {
     pub(crate) fn transfers_in(&self, disk: DiskIndex, place: Range<Bytes>) -> bool {
         let queue = &self.disks[disk.as_usize()].queue;
         let mut works = queue.commands().flat_map(|(key, ..)| queue.works(key));
-        works.any(|work| {
-            let range = work.action.transfer().map(|(range, _)| range);
-            range.is_some_and(|range| range.start < place.end && place.start < range.end)
-        })
+        works.any(|work| work.action.transfer().is_some_and(|(range, _)| overlap(&range, &place)))
     }
 
     /// No command that has come is newer.

@@ -140,9 +140,6 @@ pub const KEPT_COPY_AHEAD: Duration = Duration::from_millis(4);
 pub const KEPT_BLOCKS_MAX: usize = 4_096;
 /// So many of them make way for one that is nearer to its reader, at the most.
 pub const KEPT_EVICTIONS: usize = 16;
-/// A wider profile that does not fit beside what waits now is tried again so long after it, behind the
-/// next flush.
-pub const WIDEN_AGAIN: Duration = Duration::from_secs(1);
 /// One command serves no more pieces of memory that lie apart.
 pub const SPANS_MAX: usize = 64;
 /// So many blocks are cached of what best effort reads, at the most.
@@ -150,8 +147,8 @@ pub const CACHED_BLOCKS_MAX: usize = 1 << 16;
 /// Of the memory in which something may be cached, this part may be lent to programs at a time, or
 /// be read into.
 pub const CACHE_LENT_DIVISOR: u64 = 8;
-/// Of these no user has more than this part, nor has what is read ahead in the background; an operation
-/// of any length all the same.
+/// Of that one user has this part at the most, and so has the background; two operations of any length
+/// all the same, where that is not more than all.
 pub const CACHE_PART_DIVISOR: u64 = 2;
 /// So many blocks go at a time of what is not cached any more.
 pub const CACHE_STEP: usize = 32;
@@ -188,6 +185,9 @@ pub const MEASURE_READS: u64 = 32;
 pub const MEASURE_SMALL: Bytes = Bytes::kib(4);
 /// A disk whose profile still does not hold is measured again after this time.
 pub const MEASURE_AGAIN: Duration = Duration::from_secs(1_800);
+/// A wider profile that does not fit beside what waits now is tried again so long after it, behind the
+/// next flush.
+pub const WIDEN_AGAIN: Duration = Duration::from_secs(1);
 /// Streams that a plan counts to before it says "at least".
 pub const PLAN_MAX: u64 = 10_000;
 

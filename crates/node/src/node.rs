@@ -563,11 +563,11 @@ impl Node {
         mut attempt: impl FnMut(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let done = attempt(self);
-        if !matches!(done, Err(Error::NoMemory { .. })) || !self.best_effort.reads_ahead() {
-            return done;
+        let lacks = matches!(done, Err(Error::NoMemory { .. }));
+        match lacks && self.best_effort.drop_ahead(&mut self.core, now) {
+            true => attempt(self),
+            false => done,
         }
-        self.best_effort.drop_ahead(&mut self.core, now);
-        attempt(self)
     }
 
     fn open(&mut self, now: Instant, ticket: Ticket, opening: &Opening, region: Option<Region>) {

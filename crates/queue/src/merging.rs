@@ -8,8 +8,8 @@ pub struct Merging<W> {
     /// No command grows beyond this where best effort that somebody waits for came within
     /// [`SOMEBODY_WAITS`](crate::limits::SOMEBODY_WAITS).
     pub piece: Bytes,
-    /// Whether what the second is for can be done by the command of the first, which it goes on behind
-    /// on the disk; and whether they are of the same class is said.
+    /// Whether one command can do what two requests are for, of which the second goes on where the
+    /// first ends on the disk. The last argument: they are of the same class.
     pub may_merge: fn(&W, &W, bool) -> bool,
     /// It does also what the other is for, which goes before it or behind it.
     pub merge: fn(&mut W, &W, Side),

@@ -83,7 +83,7 @@ impl<W> Queue<W> {
         side: Side,
     ) -> Option<(u64, Command)> {
         let chosen = &self.commands[&key];
-        let added = |other: u64, added: &Entry<W>| {
+        let joined = |other: u64, added: &Entry<W>| {
             let (first, second) = match side {
                 Side::Before => (added, chosen),
                 Side::Behind => (chosen, added),
@@ -97,7 +97,7 @@ impl<W> Queue<W> {
         };
         let before = self.commands.range(..last).rev().take(NEIGHBOURS);
         let behind = self.commands.range(last + 1..).take(NEIGHBOURS);
-        behind.chain(before).find_map(|(&other, entry)| added(other, entry))
+        behind.chain(before).find_map(|(&other, entry)| joined(other, entry))
     }
 
     /// The others that a command has served end as it does. It counts once; each that is late counts.

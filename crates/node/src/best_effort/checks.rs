@@ -43,29 +43,16 @@ pub(super) fn find_to_write(
     }
 }
 
-/// Who waited for a volume would have another one, which he was not asked for whether he may.
-pub(super) fn is_another(before: Option<Place>, now: Option<Place>) -> bool {
-    matches!((before, now), (Some((one, _)), Some((two, _))) if one.volume != two.volume)
-}
-
-/// The volume that is named is not there any more.
-pub(super) fn no_such_volume(op: &Op) -> Error {
-    let name = match op {
-        Op::Read { volume, .. } => volume.clone(),
-        Op::Room { target: Some(target), .. } => target.volume.clone(),
-        _ => unreachable!("only what names one has a place"),
-    };
-    Error::NoSuchVolume { name }
-}
-
 /// Where an operation that needs memory begins, and what its handle states; none where it
-/// names no volume.
+/// names no volume. Where it has waited, `before` is where it began: another volume that has the name
+/// by now is not the one that its program was permitted to use.
 pub(super) fn checked(
     core: &Core,
     op: &Op,
     handle: Option<HandleId>,
+    before: Option<Place>,
 ) -> Result<Option<(Place, Option<Priority>)>, Error> {
-    let (volume, blocks, priority) = match op {
+    let (name, blocks, priority) = match op {
         Op::Read { volume, offset, len, priority } => {
             check_len(*len)?;
             if !offset.is_multiple_of(limits::BLOCK_MIN) {
@@ -82,9 +69,12 @@ pub(super) fn checked(
         _ => unreachable!("only operations that need memory"),
     };
     let volume = match op {
-        Op::Room { .. } => find_to_write(core, volume, &blocks)?,
-        _ => find(core, volume, &blocks)?,
+        Op::Room { .. } => find_to_write(core, name, &blocks)?,
+        _ => find(core, name, &blocks)?,
     };
+    if before.is_some_and(|(holder, _)| holder.volume != volume) {
+        return Err(Error::NoSuchVolume { name: name.clone() });
+    }
     let begins = core.store.locate(volume, blocks.start / EXTENT).expect("within the volume");
     Ok(Some(((core.holder(volume, handle), begins.disk), priority)))
 }

@@ -315,7 +315,7 @@ pub(crate) fn extents(range: &Range<Bytes>) -> impl Iterator<Item = (u64, Range<
     })
 }
 
-fn overlap(a: &Range<Bytes>, b: &Range<Bytes>) -> bool {
+pub(crate) fn overlap(a: &Range<Bytes>, b: &Range<Bytes>) -> bool {
     a.start < b.end && b.start < a.end
 }
 

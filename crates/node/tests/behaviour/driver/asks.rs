@@ -145,7 +145,6 @@ impl Driver {
         }
     }
 
-    /// Opens a stream: its number and its window.
     /// Where these bytes of a volume lie on its disk, which is read there.
     pub fn place(&mut self, volume: &str, offset: Bytes) -> Bytes {
         let from = self.journal.len();
@@ -154,6 +153,7 @@ impl Driver {
         read.expect("of the disk").0.start
     }
 
+    /// Opens a stream: its number and its window.
     pub fn stream(&mut self, op: Op) -> (StreamId, Bytes) {
         match self.ask(op) {
             Ok(Reply::Stream { stream, window }) => (stream, window),
