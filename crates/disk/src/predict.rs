@@ -188,7 +188,7 @@ impl HardDiskModel {
         )
     }
 
-    pub(crate) fn zone_profile(&self, layout: &Layout) -> ZoneProfile {
+    fn zone_profile(&self, layout: &Layout) -> ZoneProfile {
         let rotation = self.rotation;
         let track_steps = layout.track_skew(rotation) * (self.heads - 1);
         let turn = rotation * self.heads + track_steps + layout.cylinder_skew(rotation);

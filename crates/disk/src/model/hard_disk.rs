@@ -4,7 +4,6 @@ use crate::Error;
 use crate::arm::Arm;
 use crate::error::ensure;
 use crate::geometry::Geometry;
-use crate::text::Quantity;
 use alloc::vec::Vec;
 use serde::Deserialize;
 use units::{Bytes, Duration, SECTOR};
@@ -212,7 +211,6 @@ impl HardDiskModel {
             self.rotation
         );
         self.check_skews()?;
-        self.check_rates()?;
         for pair in self.bad.windows(2) {
             ensure!(pair[0].0 < pair[1].0, "sector {} is bad twice; give it once", pair[1].0);
         }
@@ -247,21 +245,6 @@ impl HardDiskModel {
                         < spares.cylinders * sectors * self.heads,
                 "spares leave nothing of {} cylinders of zones[{index}]",
                 spares.cylinders
-            );
-        }
-        Ok(())
-    }
-
-    /// A profile of it, which says at which rate each zone is read, can be read back.
-    fn check_rates(&self) -> Result<(), Error> {
-        for (index, layout) in Geometry::new(self).zones.iter().enumerate() {
-            let rate = self.zone_profile(layout).rate;
-            let bounds = rate.absurd();
-            ensure!(
-                bounds.is_none(),
-                "zones[{index}] and bus_sector make {} B/s; {}",
-                rate.get(),
-                bounds.unwrap_or_default()
             );
         }
         Ok(())

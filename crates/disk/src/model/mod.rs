@@ -4,7 +4,7 @@
 //! Invariants of the first: at least one zone, each with cylinders and at least
 //! two sectors a track; skews cover the switches that they hide, and the cylinder
 //! skew is no shorter than the track skew. With these a transfer never loses a
-//! turn on its way, which the bound in [`Profile`](crate::Profile) relies on.
+//! turn on its way, which the bound in [`Profile`] relies on.
 
 mod file;
 mod flash;
@@ -16,9 +16,10 @@ pub(crate) use hard_disk::{
     ZoneModel,
 };
 
-use crate::Error;
+use crate::{Error, Profile};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use units::{Bytes, Duration};
@@ -79,12 +80,17 @@ impl Model {
         }
     }
 
-    /// Reads a model file.
+    /// Reads a model file. What it gives has a profile ([`Profile::of`]) that is
+    /// sound.
     ///
     /// # Errors
     /// Says what is wrong and what would do.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        file::parse(text)
+        let model = file::parse(text)?;
+        Profile::of(&model).check().map_err(|error| {
+            Error::Invalid(format!("{}: what its numbers make together: {error}", model.name))
+        })?;
+        Ok(model)
     }
 
     /// What the model is called.

@@ -34,8 +34,7 @@ pub fn profiles() -> Vec<Vec<u8>> {
 pub fn model(input: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(input) else { return false };
     let Ok(model) = Model::parse(text) else { return false };
-    let _ = model.scaled(Bytes::mib(64));
-    if model.cylinders() < 10_000 && model.capacity() < Bytes::GIB * 1000 {
+    for model in model.scaled(Bytes::mib(64)).into_iter().chain([model]) {
         let profile = Profile::of(&model);
         Profile::parse(&profile.to_toml()).expect("a profile that was made can be read");
     }
