@@ -25,8 +25,8 @@ pub(crate) fn this_thread_is_a_disks() {
     IS_DISK.set(true);
 }
 
-/// Whether this is a disk's thread, on which a callback may only hand over: it must not wait, nor
-/// copy, nor ask the system for what takes time.
+/// Whether this is a disk's thread, on which a callback may only hand over (`Pool::submit`): it must
+/// not wait, nor copy, nor ask the system for what takes time.
 pub fn on_a_disks_thread() -> bool {
     IS_DISK.get()
 }
