@@ -107,6 +107,22 @@ ssize_t sl_read_at(sl_file *file, uint64_t place, void *data, size_t len);
  * contract of a handle that updates it is a place of the window: EINVAL for others. */
 ssize_t sl_write_at(sl_file *file, uint64_t place, const void *data, size_t len);
 
+/* A range of a volume: its bytes go to, or come from, the memory at data. */
+struct sl_range {
+	uint64_t place; /* in bytes from the start of the volume */
+	void *data;
+	size_t len;   /* in bytes */
+	size_t moved; /* set by the call: so many bytes were */
+};
+
+/* Reads, or writes, count ranges in one call, at any places and in any order, and leaves the handle
+ * where it is. All are asked for at once, as best effort, so that the disk serves them in the order
+ * that is best for it. Says how many bytes were moved in all: of ranges beyond the end of what is
+ * recorded fewer are read. Ranges that are written do not overlap, nor does memory that is read to
+ * (EINVAL). After an error any of them may be moved. */
+ssize_t sl_read_ranges(sl_file *file, struct sl_range *ranges, size_t count);
+ssize_t sl_write_ranges(sl_file *file, struct sl_range *ranges, size_t count);
+
 /* Goes to a place of the window, forwards or backwards, at no cost. EINVAL, and nothing has
  * changed, for others: sl_seek goes there. */
 int sl_playout_set(sl_file *file, uint64_t place);

@@ -12,7 +12,7 @@ mod options;
 mod stdio;
 
 use client::units::{Bytes, Duration, Outside};
-use client::{Contract, Error, File, Peek, Piece};
+use client::{Contract, Error, File, Peek, Piece, ReadRange};
 use error::{SlRefusal, guard, invalid};
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 use options::{SlContract, SlInTime, SlOptions};
@@ -166,6 +166,83 @@ pub unsafe extern "C" fn sl_write_at(
         let place = place_from(place)?;
         // SAFETY: the header asks for an open handle and `len` bytes.
         unsafe { file(handle)?.write_at(place, bytes(data, len)?) }.map(|len| len as ssize_t)
+    })
+}
+
+/// As in the header.
+#[repr(C)]
+pub struct SlRange {
+    place: u64,
+    data: *mut c_void,
+    len: size_t,
+    moved: size_t,
+}
+
+/// # Safety
+/// `ranges` points to `count` ranges.
+unsafe fn ranges<'a>(ranges: *mut SlRange, count: size_t) -> Result<&'a mut [SlRange], Error> {
+    match (ranges.is_null(), count) {
+        (_, 0) => Ok(&mut []),
+        (true, _) => Err(invalid("ranges is NULL")),
+        _ if count > isize::MAX as usize / size_of::<SlRange>() => Err(invalid("too many ranges")),
+        // SAFETY: as the caller promises.
+        _ => Ok(unsafe { std::slice::from_raw_parts_mut(ranges, count) }),
+    }
+}
+
+fn total(moved: impl Iterator<Item = usize>) -> Result<ssize_t, Error> {
+    let total = moved.fold(0, usize::saturating_add);
+    ssize_t::try_from(total).map_err(|_| invalid("the ranges are longer than SSIZE_MAX"))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_read_ranges(
+    handle: *mut SlFile,
+    wanted: *mut SlRange,
+    count: size_t,
+) -> ssize_t {
+    guard(-1, || {
+        // SAFETY: the header asks for that many ranges.
+        let wanted = unsafe { ranges(wanted, count) }?;
+        total(wanted.iter().map(|range| range.len))?;
+        if !client::are_apart(wanted.iter().map(|range| (range.data as usize, range.len))) {
+            return Err(invalid("two ranges have the same memory"));
+        }
+        let mut all = Vec::with_capacity(wanted.len());
+        for range in wanted.iter() {
+            // SAFETY: the header asks for so many bytes, and they are nobody else's.
+            let into = unsafe { bytes_mut(range.data, range.len) }?;
+            all.push(ReadRange::new(place_from(range.place)?, into));
+        }
+        // SAFETY: the header asks for an open handle.
+        unsafe { file(handle) }?.read_ranges(&mut all)?;
+        let filled: Vec<usize> = all.iter().map(|range| range.filled).collect();
+        for (range, filled) in wanted.iter_mut().zip(&filled) {
+            range.moved = *filled;
+        }
+        total(filled.into_iter())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_write_ranges(
+    handle: *mut SlFile,
+    given: *mut SlRange,
+    count: size_t,
+) -> ssize_t {
+    guard(-1, || {
+        // SAFETY: the header asks for that many ranges.
+        let given = unsafe { ranges(given, count) }?;
+        let all = total(given.iter().map(|range| range.len))?;
+        let mut parts = Vec::with_capacity(given.len());
+        for range in given.iter() {
+            // SAFETY: the header asks for so many bytes.
+            parts.push((place_from(range.place)?, unsafe { bytes(range.data, range.len) }?));
+        }
+        // SAFETY: the header asks for an open handle.
+        unsafe { file(handle) }?.write_ranges(&parts)?;
+        given.iter_mut().for_each(|range| range.moved = range.len);
+        Ok(all)
     })
 }
 

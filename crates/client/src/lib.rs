@@ -55,7 +55,7 @@ mod writer;
 
 pub use best_effort::{BestEffort, Completion, Tag};
 pub use error::Error;
-pub use file::{Contract, File, OpenOptions, Target};
+pub use file::{Contract, File, OpenOptions, ReadRange, Target, are_apart};
 pub use http::set_answer_within;
 pub use in_time::{InTime, NoInTime};
 pub use naming::{Durable, Replace};

@@ -50,6 +50,10 @@ real! {
     fn pwrite(fd: c_int, data: *const c_void, len: size_t, at: off_t) -> ssize_t, or -1;
     fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t, or -1;
     fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t, or -1;
+    fn preadv(fd: c_int, parts: *const iovec, count: c_int, at: off_t) -> ssize_t, or -1;
+    fn pwritev(fd: c_int, parts: *const iovec, count: c_int, at: off_t) -> ssize_t, or -1;
+    fn preadv2(fd: c_int, parts: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t, or -1;
+    fn pwritev2(fd: c_int, parts: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t, or -1;
     fn lseek(fd: c_int, offset: off_t, whence: c_int) -> off_t, or -1;
     fn fsync(fd: c_int) -> c_int, or -1;
     fn fdatasync(fd: c_int) -> c_int, or -1;

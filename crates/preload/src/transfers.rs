@@ -1,10 +1,11 @@
 //! The calls that move bytes, and the place where they do.
 
 use crate::table::{self, Open};
-use crate::{guard, real};
+use crate::{guard, real, set_errno};
 use client::{Code, Error, File, Problem};
 use libc::{c_int, c_void, iovec, off_t, size_t, ssize_t};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::sync::MutexGuard;
 
 /// Bytes of the program's to fill.
 ///
@@ -47,13 +48,13 @@ pub fn place(offset: off_t, whence: c_int) -> Result<SeekFrom, Error> {
     }
 }
 
-/// Writes at the handle's place; at the end, where it was opened so.
-fn write_some(open: &Open, data: &[u8]) -> Result<ssize_t, Error> {
+/// The file, at its end where it is open to append.
+fn at_end(open: &Open) -> Result<MutexGuard<'_, File>, Error> {
     let mut file = open.file();
     if open.flags & libc::O_APPEND != 0 {
         file.seek(SeekFrom::End(0))?;
     }
-    Ok(file.write(data)? as ssize_t)
+    Ok(file)
 }
 
 /// Does something at another place, and comes back.
@@ -87,7 +88,9 @@ pub unsafe extern "C" fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssiz
 pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
     match table::find(fd) {
         // SAFETY: write(2) asks for `len` bytes.
-        Some(open) => guard(-1, || write_some(&open, unsafe { bytes(data, len) })),
+        Some(open) => {
+            guard(-1, || Ok(at_end(&open)?.write(unsafe { bytes(data, len) })? as ssize_t))
+        }
         // SAFETY: the caller's arguments, passed on.
         None => unsafe { real::write(fd, data, len) },
     }
@@ -174,48 +177,128 @@ unsafe fn parts<'a>(parts: *const iovec, count: c_int) -> &'a [iovec] {
     }
 }
 
+/// Fills the parts one behind the other, as far as there is something.
+///
+/// # Safety
+/// `into` points to `count` parts, and each to as many bytes as it says.
+unsafe fn fill(file: &mut File, into: *const iovec, count: c_int) -> std::io::Result<ssize_t> {
+    let mut done = 0;
+    // SAFETY: as the caller promises.
+    for part in unsafe { parts(into, count) } {
+        // SAFETY: as the caller promises.
+        let data = unsafe { bytes_mut(part.iov_base, part.iov_len) };
+        let read = file.read(data)?;
+        done += read as ssize_t;
+        if read < data.len() {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+/// Writes the parts one behind the other, as far as there is room.
+///
+/// # Safety
+/// As for [`fill`].
+unsafe fn put(file: &mut File, from: *const iovec, count: c_int) -> std::io::Result<ssize_t> {
+    let mut done = 0;
+    // SAFETY: as the caller promises.
+    for part in unsafe { parts(from, count) } {
+        // SAFETY: as the caller promises.
+        let data = unsafe { bytes(part.iov_base, part.iov_len) };
+        let written = file.write(data)?;
+        done += written as ssize_t;
+        if written < data.len() {
+            break;
+        }
+    }
+    Ok(done)
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn readv(fd: c_int, into: *const iovec, count: c_int) -> ssize_t {
-    let Some(open) = table::find(fd) else {
+    match table::find(fd) {
+        // SAFETY: readv(2) asks for the parts.
+        Some(open) => guard(-1, || Ok(unsafe { fill(&mut open.file(), into, count) }?)),
         // SAFETY: the caller's arguments, passed on.
-        return unsafe { real::readv(fd, into, count) };
-    };
-    guard(-1, || {
-        let mut done = 0;
-        // SAFETY: readv(2) asks for `count` parts.
-        for part in unsafe { parts(into, count) } {
-            // SAFETY: and for that many bytes in each.
-            let data = unsafe { bytes_mut(part.iov_base, part.iov_len) };
-            let read = open.file().read(data)?;
-            done += read as ssize_t;
-            if read < data.len() {
-                break;
-            }
-        }
-        Ok(done)
-    })
+        None => unsafe { real::readv(fd, into, count) },
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(fd: c_int, from: *const iovec, count: c_int) -> ssize_t {
-    let Some(open) = table::find(fd) else {
+    match table::find(fd) {
+        Some(open) => guard(-1, || {
+            let mut file = at_end(&open)?;
+            // SAFETY: writev(2) asks for the parts.
+            Ok(unsafe { put(&mut file, from, count) }?)
+        }),
         // SAFETY: the caller's arguments, passed on.
-        return unsafe { real::writev(fd, from, count) };
-    };
-    guard(-1, || {
-        let mut done = 0;
-        // SAFETY: writev(2) asks for `count` parts.
-        for part in unsafe { parts(from, count) } {
-            // SAFETY: and for that many bytes in each.
-            let data = unsafe { bytes(part.iov_base, part.iov_len) };
-            let written = write_some(&open, data)?;
-            done += written;
-            if (written as usize) < data.len() {
-                break;
+        None => unsafe { real::writev(fd, from, count) },
+    }
+}
+
+macro_rules! parts_at_places {
+    ($($preadv:ident $pwritev:ident $preadv2:ident $pwritev2:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $preadv(fd: c_int, into: *const iovec, count: c_int, offset: off_t) -> ssize_t {
+            match table::find(fd) {
+                // SAFETY: preadv(2) asks for the parts.
+                Some(open) => guard(-1, || at(&open, offset, |file| unsafe { fill(file, into, count) })),
+                // SAFETY: the caller's arguments, passed on.
+                None => unsafe { real::preadv(fd, into, count, offset) },
             }
         }
-        Ok(done)
-    })
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $pwritev(fd: c_int, from: *const iovec, count: c_int, offset: off_t) -> ssize_t {
+            match table::find(fd) {
+                // SAFETY: pwritev(2) asks for the parts.
+                Some(open) => guard(-1, || at(&open, offset, |file| unsafe { put(file, from, count) })),
+                // SAFETY: the caller's arguments, passed on.
+                None => unsafe { real::pwritev(fd, from, count, offset) },
+            }
+        }
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $preadv2(fd: c_int, into: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t {
+            if table::find(fd).is_none() {
+                // SAFETY: the caller's arguments, passed on.
+                return unsafe { real::preadv2(fd, into, count, offset, flags) };
+            }
+            if known(flags).is_none() {
+                return -1;
+            }
+            // SAFETY: the caller's arguments; -1 is the place of the descriptor.
+            unsafe { if offset == -1 { readv(fd, into, count) } else { $preadv(fd, into, count, offset) } }
+        }
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $pwritev2(fd: c_int, from: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t {
+            if table::find(fd).is_none() {
+                // SAFETY: the caller's arguments, passed on.
+                return unsafe { real::pwritev2(fd, from, count, offset, flags) };
+            }
+            let Some(is_synced) = known(flags) else { return -1 };
+            // SAFETY: as above.
+            let written = unsafe { if offset == -1 { writev(fd, from, count) } else { $pwritev(fd, from, count, offset) } };
+            // SAFETY: it takes no memory.
+            if is_synced && written > 0 && unsafe { fsync(fd) } < 0 { -1 } else { written }
+        }
+    )*};
+}
+
+parts_at_places! {
+    preadv pwritev preadv2 pwritev2;
+    preadv64 pwritev64 preadv64v2 pwritev64v2;
+}
+
+/// Whether a write with these flags is to be on the medium; none, and `errno`, where one of them would
+/// change something else.
+fn known(flags: c_int) -> Option<bool> {
+    let synced = libc::RWF_SYNC | libc::RWF_DSYNC;
+    if flags & !(synced | libc::RWF_HIPRI) != 0 {
+        set_errno(libc::EOPNOTSUPP);
+        return None;
+    }
+    Some(flags & synced != 0)
 }
 
 macro_rules! syncs {

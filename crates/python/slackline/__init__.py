@@ -112,6 +112,19 @@ class File(io.RawIOBase):
         a place of the window."""
         return self._handle.write_at(place, data)
 
+    def read_ranges(self, ranges, /):
+        """Fills several buffers, given as pairs of a place and a buffer, each with what lies at
+        its place, and leaves the file where it is; gives how many bytes of each. All are asked
+        for at once, as best effort, so that the disk serves them in the order that is best for
+        it. Beyond the end of what is recorded there are fewer."""
+        return self._handle.read_ranges(ranges)
+
+    def write_ranges(self, ranges, /):
+        """Writes several ranges, given as pairs of a place and bytes, at once, as best effort,
+        and leaves the file where it is; gives how many bytes in all. They do not overlap; in
+        which order they are written is not said."""
+        return self._handle.write_ranges(ranges)
+
     def set_playout(self, place, /):
         """Goes to a place of the window, forwards or backwards, at no cost."""
         self._handle.set_playout(place)

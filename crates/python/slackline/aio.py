@@ -71,6 +71,12 @@ class File:
     async def write_at(self, place, data):
         return await self._run(self._file.write_at, place, data)
 
+    async def read_ranges(self, ranges):
+        return await self._run(self._file.read_ranges, ranges)
+
+    async def write_ranges(self, ranges):
+        return await self._run(self._file.write_ranges, ranges)
+
     async def set_playout(self, place):
         await self._run(self._file.set_playout, place)
 

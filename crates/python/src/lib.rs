@@ -12,7 +12,7 @@ mod view;
 
 use client::control::Priority;
 use client::units::{Bytes, Duration, Outside, Rate};
-use client::{Contract, File, InTime, Peek, Piece};
+use client::{Contract, File, InTime, Peek, Piece, ReadRange};
 use error::{Error, raise};
 use lent::Lent;
 use pyo3::exceptions::{PyBufferError, PyValueError};
@@ -248,6 +248,56 @@ impl Handle {
         })
     }
 
+    fn read_ranges(
+        &self,
+        py: Python<'_>,
+        ranges: Vec<(u64, Bound<'_, PyAny>)>,
+    ) -> PyResult<Vec<usize>> {
+        let lent: Vec<_> = lent(&ranges, Lent::to_fill)?;
+        let memory: Vec<_> =
+            lent.iter().map(|(place, lent)| (*place, lent.address(), lent.len())).collect();
+        if !client::are_apart(memory.iter().map(|&(_, data, len)| (data, len))) {
+            return Err(PyValueError::new_err(
+                "two ranges have the same memory; give each its own",
+            ));
+        }
+        self.ask(py, |file| {
+            let mut all: Vec<_> = memory
+                .iter()
+                .map(|&(place, data, len)| {
+                    let data = if len == 0 { std::ptr::dangling_mut() } else { data as *mut u8 };
+                    // SAFETY: as in `readinto`; no two of them overlap.
+                    let into = unsafe { std::slice::from_raw_parts_mut(data, len) };
+                    ReadRange::new(place, into)
+                })
+                .collect();
+            file.read_ranges(&mut all)?;
+            Ok(all.iter().map(|range| range.filled).collect())
+        })
+    }
+
+    fn write_ranges(
+        &self,
+        py: Python<'_>,
+        ranges: Vec<(u64, Bound<'_, PyAny>)>,
+    ) -> PyResult<usize> {
+        let lent: Vec<_> = lent(&ranges, Lent::to_read)?;
+        let memory: Vec<_> =
+            lent.iter().map(|(place, lent)| (*place, lent.address(), lent.len())).collect();
+        self.change(py, |file| {
+            let all: Vec<_> = memory
+                .iter()
+                .map(|&(place, data, len)| {
+                    let data = if len == 0 { std::ptr::dangling() } else { data as *const u8 };
+                    // SAFETY: as in `write`.
+                    (place, unsafe { std::slice::from_raw_parts(data, len) })
+                })
+                .collect();
+            file.write_ranges(&all)?;
+            Ok(all.iter().map(|(_, bytes)| bytes.len()).sum())
+        })
+    }
+
     fn set_playout(&self, py: Python<'_>, place: u64) -> PyResult<()> {
         let place = place_from(place)?;
         self.change(py, |file| Ok(file.set_playout(place)?))
@@ -367,6 +417,14 @@ enum Seen {
 }
 
 /// A place of a volume, which is not beyond what can be one.
+/// The memory of several ranges, each with its place.
+fn lent(
+    ranges: &[(u64, Bound<'_, PyAny>)],
+    lend: impl Fn(&Bound<'_, PyAny>) -> PyResult<Lent>,
+) -> PyResult<Vec<(Bytes, Lent)>> {
+    ranges.iter().map(|(place, memory)| Ok((place_from(*place)?, lend(memory)?))).collect()
+}
+
 fn place_from(place: u64) -> PyResult<Bytes> {
     Bytes::from_outside(place).map_err(|_| PyValueError::new_err("no volume has such a place"))
 }

@@ -11,10 +11,12 @@ mod input;
 mod options;
 mod output;
 mod random;
+mod ranges;
 mod target;
 
 pub use contract::Contract;
 pub use options::OpenOptions;
+pub use ranges::{ReadRange, are_apart};
 pub use target::Target;
 
 use crate::{Client, Error, InTime, Peek, Piece, Result, Sought, Updater};
@@ -439,7 +441,13 @@ impl File {
     /// How much of `len_max` bytes at the cursor can be read as best effort: what this
     /// handle has written under contract is put on the disk first.
     fn readable(&mut self, len_max: usize) -> Result<usize> {
-        let end = self.cursor.saturating_add(len_max as u64);
+        self.see_until(self.cursor.saturating_add(len_max as u64))?;
+        Ok(self.recorded.saturating_sub(self.cursor).min(len_max as u64) as usize)
+    }
+
+    /// What is recorded up to there is known, and on the disk where this handle has written it
+    /// under contract.
+    fn see_until(&mut self, end: u64) -> Result<()> {
         if end > self.recorded {
             self.length()?;
         }
@@ -448,7 +456,7 @@ impl File {
         {
             output.sync(&mut self.random)?;
         }
-        Ok(self.recorded.saturating_sub(self.cursor).min(len_max as u64) as usize)
+        Ok(())
     }
 
     fn seen_at_cursor(&self) -> Option<&[u8]> {
@@ -564,11 +572,7 @@ impl File {
         if self.updates()? {
             return self.updater()?.write_at(place, bytes);
         }
-        if self.contract.is_some() && !self.reads_under_contract()? {
-            let what = "a contract for writing alone writes one byte behind the other";
-            let next = "open it for updating, or go to the place to write there";
-            return Err(problem(Code::WrongMode, what, next));
-        }
+        self.may_write_anywhere()?;
         self.seen.1.clear();
         let written = self.random.write(place.get(), bytes, self.size)?;
         self.recorded = self.recorded.max(place.get() + written as u64);
@@ -782,6 +786,15 @@ impl File {
     pub fn close(mut self) -> Result<()> {
         let ended = self.end_stream();
         ended.and(self.random.sync())
+    }
+
+    fn may_write_anywhere(&self) -> Result<()> {
+        if self.contract.is_some() && !self.reads_under_contract()? {
+            let what = "a contract for writing alone writes one byte behind the other";
+            let next = "open it for updating, or go to the place to write there";
+            return Err(problem(Code::WrongMode, what, next));
+        }
+        Ok(())
     }
 
     fn may(&self, allowed: bool, what: &str) -> Result<()> {

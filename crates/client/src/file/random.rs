@@ -83,7 +83,7 @@ impl Random {
         }
     }
 
-    fn connection(&mut self) -> Result<&mut BestEffort> {
+    pub fn connection(&mut self) -> Result<&mut BestEffort> {
         if self.connection.is_none() {
             let (client, volume) = (&self.client, &self.volume);
             self.connection = Some(match (self.in_time, self.priority) {
@@ -93,6 +93,21 @@ impl Random {
             });
         }
         Ok(self.connection.as_mut().expect("made just now"))
+    }
+
+    /// The next transfer makes another connection.
+    pub fn forget_connection(&mut self) {
+        self.connection = None;
+    }
+
+    /// Whether it is a file outside the pool.
+    pub fn is_plain(&self) -> bool {
+        self.plain.is_some()
+    }
+
+    /// Something is written and not synced.
+    pub fn wrote(&mut self) {
+        self.dirty = true;
     }
 
     /// Reads the front of `buf` from `offset`, 1 MiB at most; all of it lies within the
@@ -168,7 +183,7 @@ fn unreadable(error: io::Error) -> Error {
 }
 
 /// What a write at the end of a volume hears, as a stream's would.
-fn full(size: u64) -> Error {
+pub fn full(size: u64) -> Error {
     let what = format!("the volume is full: it has {}", Bytes::new(size));
     let next = "make it larger with `slackline volume resize`";
     Error::Problem(Box::new(Problem::new(Code::VolumeFull, what, next)))

@@ -185,6 +185,38 @@ static void read_at(uint32_t seed, uint64_t at, size_t len)
 	free(bytes);
 }
 
+/* count ranges of len bytes, step bytes from each other, the last first. */
+static void ranges(int writes, const char *line)
+{
+	unsigned long long seed = 0, at = 0, count = 0, step = 0, len = 0;
+	sscanf(line, "%*s %llu %llu %llu %llu %llu", &seed, &at, &count, &step, &len);
+	struct sl_range *all = calloc(count, sizeof *all);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t place = at + step * (count - 1 - i);
+		all[i] = (struct sl_range){ .place = place, .data = malloc(len), .len = len };
+		for (size_t k = 0; writes && k < len; k++)
+			((uint8_t *)all[i].data)[k] = byte(seed, place + k);
+	}
+	ssize_t moved = (writes ? sl_write_ranges : sl_read_ranges)(file, all, count);
+	const char *as = "same";
+	size_t sum = 0;
+	for (size_t i = 0; i < count; i++) {
+		sum += all[i].moved;
+		if (!writes && strcmp(same(all[i].data, seed, all[i].place, all[i].moved), "same"))
+			as = "other";
+		free(all[i].data);
+	}
+	free(all);
+	if (moved < 0)
+		ok(-1);
+	else if (sum != (size_t)moved)
+		printf("moved %zd and %zu\n", moved, sum);
+	else if (writes)
+		printf("wrote %zd\n", moved);
+	else
+		printf("read %zd %s\n", moved, as);
+}
+
 static void place(const char *word, int64_t at)
 {
 	if (at < 0)
@@ -247,6 +279,10 @@ static void step(const char *line)
 		read_at(a, b, c);
 	else if (!strcmp(word, "writeat"))
 		write_at(a, b, c);
+	else if (!strcmp(word, "readranges"))
+		ranges(0, line);
+	else if (!strcmp(word, "writeranges"))
+		ranges(1, line);
 	else if (!strcmp(word, "playout"))
 		ok(sl_playout_set(file, a));
 	else if (!strcmp(word, "keep"))

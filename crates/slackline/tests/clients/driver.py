@@ -82,6 +82,22 @@ def write_at(seed, place, length):
     return f"wrote {file.write_at(int(place), data)}"
 
 
+def places(place, count, step):
+    return [int(place) + int(step) * at for at in reversed(range(int(count)))]
+
+
+def read_ranges(seed, place, count, step, length):
+    wanted = [(at, bytearray(int(length))) for at in places(place, count, step)]
+    filled = file.read_ranges(wanted)
+    as_said = [same(bytes(data[:got]), int(seed), at) for (at, data), got in zip(wanted, filled)]
+    return f"read {sum(filled)} {'same' if set(as_said) == {'same'} else 'other'}"
+
+
+def write_ranges(seed, place, count, step, length):
+    given = [(at, stream(int(seed), at, int(length))) for at in places(place, count, step)]
+    return f"wrote {file.write_ranges(given)}"
+
+
 def refused():
     if not last.refusal:
         return "not refused"
@@ -124,6 +140,8 @@ STEPS = {
     "whole": whole,
     "readat": read_at,
     "writeat": write_at,
+    "readranges": read_ranges,
+    "writeranges": write_ranges,
     "playout": lambda place: file.set_playout(int(place)),
     "keep": lambda length: file.keep(int(length)),
     "advance": lambda length: file.advance(int(length)),

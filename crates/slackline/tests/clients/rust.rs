@@ -2,7 +2,7 @@
 
 use client::control::Priority;
 use client::units::{Bytes, Duration, Rate};
-use client::{Contract, Error, File, InTime, Peek, Piece};
+use client::{Contract, Error, File, InTime, Peek, Piece, ReadRange};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -187,6 +187,24 @@ fn on(file: &mut File, words: &[&str]) -> Answer {
             let place: u64 = place.parse().unwrap();
             let data = bytes(seed.parse().unwrap(), place, len.parse().unwrap());
             format!("wrote {}", file.write_at(Bytes::new(place), &data)?)
+        }
+        [what @ ("readranges" | "writeranges"), seed, place, count, step, len] => {
+            let [place, count, step]: [u64; 3] = [place, count, step].map(|it| it.parse().unwrap());
+            let (seed, len): (_, usize) = (seed.parse().unwrap(), len.parse().unwrap());
+            let places = (0..count).rev().map(|at| place + step * at);
+            if what == &"writeranges" {
+                let all: Vec<_> = places.map(|at| (Bytes::new(at), bytes(seed, at, len))).collect();
+                let all: Vec<_> = all.iter().map(|(at, bytes)| (*at, &bytes[..])).collect();
+                file.write_ranges(&all)?;
+                return Ok(format!("wrote {}", count * len as u64));
+            }
+            let mut memory: Vec<_> = places.map(|at| (at, vec![0; len])).collect();
+            let mut all: Vec<_> =
+                memory.iter_mut().map(|(at, into)| ReadRange::new(Bytes::new(*at), into)).collect();
+            let read = file.read_ranges(&mut all)?;
+            let is_same =
+                |it: &ReadRange<'_>| it.into[..it.filled] == bytes(seed, it.place.get(), it.filled);
+            format!("read {read} {}", if all.iter().all(is_same) { "same" } else { "other" })
         }
         ["playout", to] => {
             file.set_playout(Bytes::new(to.parse().unwrap())).map(|()| "ok".into())?

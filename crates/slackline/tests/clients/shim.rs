@@ -55,6 +55,31 @@ fn programs_of_the_core_utilities_read_and_write_volumes() {
     assert!(good(&format!("cat {file}")) == bytes, "other files are left alone");
 }
 
+/// Lists of memory at a place, as they are and with a sync; the descriptor's place stays.
+#[test]
+fn lists_of_memory_go_to_a_place_and_come_from_it() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let script = "import os\n\
+        f = os.open('/slackline/v', os.O_RDWR | os.O_CREAT)\n\
+        print(os.pwritev(f, [b'head', b'', b'er and ', b'body'], 10))\n\
+        print(os.pwritev(f, [b'more', b'over'], 25, os.RWF_DSYNC))\n\
+        a, b = bytearray(5), bytearray(100)\n\
+        print(os.preadv(f, [a, b], 8), bytes(a), bytes(b[:20]))\n\
+        print(os.lseek(f, 0, 1), os.readv(f, [a, b]), os.lseek(f, 0, 1))\n\
+        print(os.preadv(f, [a], 33), os.preadv(f, [a], 31, os.RWF_HIPRI))\n\
+        try: os.preadv(f, [a], 0, os.RWF_NOWAIT)\n\
+        except OSError as error: print(error.errno)\n\
+        g = os.open('/etc/hostname', os.O_RDONLY)\n\
+        print(os.preadv(g, [a], 0) == len(a[:5].rstrip(b'\\0')))\n";
+    let mut program = shimmed(&dir, "python3", "");
+    let output = output(program.env_remove("SLACKLINE_RATE").args(["-c", script]));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let wanted = "15\n8\n25 b'\\x00\\x00hea' b'der and bodymoreover'\n0 33 33\n0 2\n95\nTrue\n";
+    assert_eq!(told, wanted, "{said}");
+}
+
 /// A private map holds what the volume holds, also at its end and from within it on; git maps
 /// what it hashes. What cannot be mapped soundly is refused, with what to do instead.
 #[test]
