@@ -87,6 +87,8 @@ pub(crate) struct Inner {
     timer: Option<Instant>,
     /// The latest time that the node was told.
     now: Instant,
+    /// Of which it was told the time of day.
+    told_wall_clock: Instant,
     /// How late the host was recent_lateness.
     recent_lateness: RecentLateness,
     /// Nothing is started and nobody is answered any more.
@@ -146,6 +148,7 @@ impl Core {
             windows: HashMap::new(),
             timer: None,
             now: sys::now(),
+            told_wall_clock: Instant::EPOCH,
             recent_lateness: RecentLateness::new(sys::now()),
             stopping: false,
         };
@@ -668,14 +671,22 @@ impl Inner {
 
     /// What the node does by itself by now; some of it goes by the time of day.
     fn run_timers(&mut self) {
-        self.node.set_wall_clock(sys::wall_clock_at_epoch(self.now));
+        self.tell_wall_clock();
         self.node.run_timers(self.now);
+    }
+
+    /// Once for each time that the node is told: clocks are slow in some virtual machines.
+    fn tell_wall_clock(&mut self) {
+        if self.told_wall_clock != self.now {
+            self.told_wall_clock = self.now;
+            self.node.set_wall_clock(sys::wall_clock_at_epoch(self.now));
+        }
     }
 
     /// What somebody asks, and when his program did where that was before now.
     fn tell(&mut self, ticket: Ticket, (who, arrived): (Who, Option<Instant>), op: Op) {
         let arrived = arrived.unwrap_or(self.now);
-        self.node.set_wall_clock(sys::wall_clock_at_epoch(self.now));
+        self.tell_wall_clock();
         self.node.handle(self.now, Happened::Request { ticket, who, op, arrived });
     }
 

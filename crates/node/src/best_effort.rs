@@ -26,6 +26,7 @@ use crate::volumes::services::{Holder, Kept};
 use crate::volumes::slack::in_slack;
 use crate::volumes::writes::{Claim, End, Extent};
 use crate::work::{Owner, Part, Work};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec;
@@ -38,7 +39,8 @@ use units::{Direction, Lba};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BestEffort {
-    operations: BTreeMap<u64, Operation>,
+    /// In boxes: to put one in, or take one out, moves those beside it.
+    operations: BTreeMap<u64, Box<Operation>>,
     /// Pieces of writes that have not ended.
     pieces: BTreeMap<Claim, Piece>,
     line: Line,
@@ -159,7 +161,8 @@ impl BestEffort {
     /// Operations on a volume that somebody asked for. What is read ahead reads, at the worst, what
     /// is not the volume's any more, for nobody.
     fn on(&self, volume: VolumeId) -> impl Iterator<Item = &Operation> {
-        self.operations.values().filter(move |it| it.volume == volume && it.ticket.is_some())
+        let all = self.operations.values().map(|operation| &**operation);
+        all.filter(move |it| it.volume == volume && it.ticket.is_some())
     }
 
     /// True while any operation touches the volume.
@@ -861,7 +864,7 @@ impl BestEffort {
             }
         }
         let Operation { ticket, uid, volume, offset, span, recorded, write, error, then, .. } =
-            operation;
+            *operation;
         let waiting = operation.waiting;
         // What was read of a ring may be other bytes where they were given up meanwhile.
         let start = core.store.volume(volume).map_or(Bytes::ZERO, store::Volume::start);
@@ -901,7 +904,7 @@ impl BestEffort {
     fn open(&mut self, operation: Operation) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.operations.insert(id, operation);
+        self.operations.insert(id, Box::new(operation));
         id
     }
 

@@ -82,7 +82,7 @@ impl<W> Queue<W> {
         last: u64,
         side: Side,
     ) -> Option<(u64, Command)> {
-        let chosen = &self.commands[&key];
+        let chosen: &Entry<W> = &self.commands[&key];
         let joined = |other: u64, added: &Entry<W>| {
             let (first, second) = match side {
                 Side::Before => (added, chosen),

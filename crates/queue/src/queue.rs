@@ -25,6 +25,7 @@ use crate::limits::GAP_MAX;
 use crate::measured::HostTime;
 use crate::merging::Merging;
 use crate::predictions::{Heads, MayGoBeside, Predictions, worst};
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};
@@ -165,7 +166,8 @@ pub struct Queue<W> {
     pub(crate) schedule: Schedule,
     /// Contracts of its owner's own.
     own: usize,
-    pub(crate) commands: BTreeMap<u64, Entry<W>>,
+    /// In boxes: to put one in, or take one out, moves those beside it.
+    pub(crate) commands: BTreeMap<u64, Box<Entry<W>>>,
     /// Commands that need no device.
     instant: VecDeque<u64>,
     /// Of commands that are scattered over several places, what their other places cost; of
@@ -547,14 +549,14 @@ impl<W> Queue<W> {
     }
 
     fn insert(&mut self, key: u64, entry: Entry<W>) {
-        let before = self.commands.insert(key, entry);
+        let before = self.commands.insert(key, Box::new(entry));
         assert!(before.is_none(), "key {key} is in use");
         self.has_news = true;
     }
 
     pub(crate) fn remove(&mut self, key: u64) -> Option<Entry<W>> {
         self.further.remove(&key);
-        self.commands.remove(&key)
+        self.commands.remove(&key).map(|entry| *entry)
     }
 
     /// All commands that have not ended, by key: what they are for, and what they do.
@@ -814,7 +816,7 @@ impl<W> Queue<W> {
         let DeviceTime { started, finished, noticed } = times;
         let noticed = noticed.max(finished);
         let entry = self.commands.get_mut(&key).expect("a command ends once");
-        let Entry { command, class, predicted, in_parts, asked, .. } = *entry;
+        let Entry { command, class, predicted, in_parts, asked, .. } = **entry;
         let next = entry.rest.pop_front();
         let is_last = next.is_none();
         let work = match next {

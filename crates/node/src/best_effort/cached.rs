@@ -27,7 +27,7 @@ impl BestEffort {
     /// none. Who waits for it reads himself. False where nothing is read ahead.
     pub(crate) fn drop_ahead(&mut self, core: &mut Core, now: Instant) -> bool {
         let is_ahead = |operation: &Operation| operation.ticket.is_none();
-        let any = self.operations.values().any(is_ahead);
+        let any = self.operations.values().any(|operation| is_ahead(operation));
         if any {
             self.take_back(core, now, is_ahead);
         }
