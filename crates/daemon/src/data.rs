@@ -10,7 +10,6 @@
 //! that is to be taken have an end each (`limits`).
 
 pub(crate) mod account;
-pub(crate) mod answers;
 mod best_effort;
 mod file;
 pub(crate) mod frames;

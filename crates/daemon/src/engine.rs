@@ -176,14 +176,6 @@ impl Pool for engine::Pool {
         self.operations(volume, handle)
     }
 
-    fn take_back(&self, handles: &mut dyn Iterator<Item = Box<dyn Chunk>>) {
-        self.together(|| handles.for_each(drop));
-    }
-
-    fn promises_anything(&self) -> bool {
-        self.promises_anything()
-    }
-
     fn policy(&self) -> Policy {
         self.policy()
     }

@@ -24,11 +24,6 @@ impl<T> AsyncMutex<T> {
     pub async fn lock(&self) -> AsyncGuard<'_, T> {
         AsyncGuard(self.0.lock().await)
     }
-
-    /// The lock, where nobody has it or waits for it.
-    pub fn try_lock(&self) -> Option<AsyncGuard<'_, T>> {
-        self.0.try_lock().ok().map(AsyncGuard)
-    }
 }
 
 impl<T> Deref for AsyncGuard<'_, T> {

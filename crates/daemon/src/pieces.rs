@@ -1,6 +1,5 @@
 //! A range of a volume in pieces that the pool takes: none crosses a multiple of 1 MiB.
 
-use std::ops::Range;
 use units::Bytes;
 use wire::frame::BODY_MAX;
 
@@ -25,15 +24,9 @@ impl Piece {
         (Bytes::new(start), Bytes::new(end - start))
     }
 
-    /// Where its bytes lie in those of [`Piece::blocks`].
-    pub fn part(&self) -> Range<usize> {
-        let start = (self.offset % BLOCK) as usize;
-        start..start + self.len as usize
-    }
-
     /// Its bytes in those of [`Piece::blocks`].
     pub fn within<'a>(&self, blocks: &'a [u8]) -> &'a [u8] {
-        &blocks[self.part()]
+        &blocks[(self.offset % BLOCK) as usize..][..self.len as usize]
     }
 }
 

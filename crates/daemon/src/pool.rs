@@ -244,15 +244,6 @@ pub trait Pool: Send + Sync + 'static {
             }
         })
     }
-    /// Gives several handles back, at little more than the cost of one.
-    fn take_back(&self, handles: &mut dyn Iterator<Item = Box<dyn Chunk>>) {
-        handles.for_each(drop);
-    }
-    /// Whether anything is under contract; takes no lock. A callback hands over where it is, and may
-    /// send a short answer where it is not (`engine::Pool::submit`).
-    fn promises_anything(&self) -> bool {
-        true
-    }
     /// The policy that the disks follow.
     fn policy(&self) -> Policy {
         self.status().policy
@@ -337,15 +328,11 @@ pub type Coming = oneshot::Receiver<(Result<Answer, Error>, Handed)>;
 /// A callback that says when it was called, and what it was called with.
 fn stamped() -> (Callback, Coming) {
     let (answer, coming) = oneshot::channel();
-    (told(move |result, handed| drop(answer.send((result, handed)))), coming)
-}
-
-/// A callback that tells `then` when it was called.
-fn told(then: impl FnOnce(Result<Answer, Error>, Handed) + Send + 'static) -> Callback {
-    Box::new(move |result| {
+    let callback = move |result| {
         let handed = Handed::of(&result);
-        then(result, handed);
-    })
+        drop(answer.send((result, handed)));
+    };
+    (Box::new(callback), coming)
 }
 
 /// What comes, or that the pool has gone.
@@ -387,17 +374,6 @@ impl Ask {
         let (callback, coming) = stamped();
         self.0.submit(self.1.clone(), op, callback);
         handed(coming).await
-    }
-
-    /// Tells `then` of the end of `op`, which its program asked for at `arrived`: wherever the pool
-    /// calls, mostly on a disk's thread.
-    pub fn op_then(
-        &self,
-        arrived: Instant,
-        op: Op,
-        then: impl FnOnce(Result<Answer, Error>, Handed) + Send + 'static,
-    ) {
-        self.0.submit_since(self.1.clone(), arrived, op, told(then));
     }
 
     /// The end of `op`, which its program asked for at `arrived`.
@@ -481,18 +457,6 @@ impl Ask {
             Answer::Done | Answer::Promised(_) | Answer::Durable { .. } => Ok(()),
             _ => unreachable!("the pool answers Done to what has no result"),
         }
-    }
-
-    /// Tells `then` of the end of a best-effort write, as [`Ask::op_then`].
-    pub fn write_then(
-        &self,
-        arrived: Instant,
-        (volume, priority): (String, Option<Priority>),
-        range: WriteRange,
-        room: Box<dyn Room>,
-        then: impl FnOnce(Result<Answer, Error>, Handed) + Send + 'static,
-    ) {
-        self.0.write(self.1.clone(), arrived, volume, priority, range, room, told(then));
     }
 
     /// The end of a best-effort write.

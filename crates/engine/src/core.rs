@@ -41,7 +41,6 @@ use node::{
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use units::{Bytes, Duration, Instant};
 use window::{Kind, Memory, Piece, Rights};
 
@@ -69,8 +68,6 @@ pub(crate) struct Core {
     chores: Chores,
     deliveries: Deliveries,
     disks: Vec<Arc<Mutex<DiskState>>>,
-    /// Whether anything is under contract, as of the last section under the lock.
-    promises: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -154,8 +151,7 @@ impl Core {
         };
         let (searches, inner) = (Searches::default(), Mutex::new(inner));
         let (deliveries, chores) = (Deliveries::default(), Chores::default());
-        let promises = AtomicBool::new(true);
-        Arc::new(Self { arena, events, searches, chores, deliveries, disks, promises, inner })
+        Arc::new(Self { arena, events, searches, chores, deliveries, disks, inner })
     }
 
     fn lock(&self) -> Held<'_> {
@@ -356,11 +352,6 @@ impl Core {
         self.lock().node.operations(volume, handle)
     }
 
-    /// As [`Node::promises_anything`], without the lock.
-    pub(crate) fn promises_anything(&self) -> bool {
-        self.promises.load(Ordering::Relaxed)
-    }
-
     pub(crate) fn policy(&self) -> Policy {
         self.lock().node.config().policy
     }
@@ -447,25 +438,11 @@ impl Core {
         }
     }
 
-    /// Does `what`; what it asks of this pool and may be put off takes the lock once for all of it.
-    pub(crate) fn together(self: &Arc<Self>, what: impl FnOnce()) {
-        if later::is_begun() {
-            return what(); // whoever has begun ends it
-        }
-        later::begin(self.id(), Vec::new());
-        what();
-        let later = later::end();
-        if !later.is_empty() {
-            self.deliver(self.collected(later, |_, _| {}));
-        }
-    }
-
     /// Takes the answers that the node has, and looks after the disks that got work.
     fn collect(self: &Arc<Self>, inner: &mut Inner, news: &mut News) {
         self.forget_deliveries(inner);
         self.take_outputs(inner, news);
         self.deliveries.counts(inner.node.delivery());
-        self.promises.store(inner.node.promises_anything(), Ordering::Relaxed);
         // Once, since what is left may be much: disk 0's thread goes on with it.
         if inner.node.next_timer().is_some_and(|at| at <= inner.now) {
             inner.run_timers();

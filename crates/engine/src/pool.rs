@@ -285,18 +285,6 @@ impl Pool {
         Ok(())
     }
 
-    /// Does `what`: what it asks of this pool may come together, so that several reads, requests for
-    /// memory, and memory that is dropped cost little more than one. All of it has been asked when
-    /// this returns.
-    pub fn together(&self, what: impl FnOnce()) {
-        self.core.together(what);
-    }
-
-    /// Whether anything is under contract: a stream, a volume or a handle. Takes no lock.
-    pub fn promises_anything(&self) -> bool {
-        self.core.promises_anything()
-    }
-
     /// Begins an operation of this program, which has the disks and so may do everything;
     /// `done` is called with its end, once, on a thread of the pool or on this one.
     ///
@@ -305,9 +293,7 @@ impl Pool {
     /// wakes a task, sets a word, submits what comes next. It must not wait for the pool (which
     /// panics), nor for a lock that others hold over more than some instructions; it copies and
     /// clears no memory, and writes to no socket or file ([`on_a_disks_thread`] is for checks of
-    /// that). What it takes is measured as a part of the gap between commands and charged. While
-    /// nothing is under contract ([`Pool::promises_anything`]) it may do what takes no longer than
-    /// to wake a task: send a few KiB to a socket that takes them at once.
+    /// that). What it takes is measured as a part of the gap between commands and charged.
     ///
     /// A stream's memory is asked for one piece at a time: while a [`Chunk`] or
     /// [`ChunkMut`] of a stream lives, operations that would move its window are

@@ -135,11 +135,6 @@ impl Node {
         timers.into_iter().flatten().min()
     }
 
-    /// Whether anything is under contract: a stream, a volume or a handle.
-    pub fn promises_anything(&self) -> bool {
-        !self.streams.is_empty() || self.core.services.promise_anything()
-    }
-
     /// The end of some operation, if any has ended.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.core.outputs.pop_front()

@@ -27,17 +27,12 @@ pub struct Account {
 
 /// A place in the account, given back when dropped.
 pub struct Place {
-    request: OwnedSemaphorePermit,
+    _request: OwnedSemaphorePermit,
     _bytes: OwnedSemaphorePermit,
     _quota: quotas::Part,
 }
 
 impl Place {
-    /// Whether nothing else of its connection is under way.
-    pub fn is_alone(&self) -> bool {
-        self.request.semaphore().available_permits() == OUTSTANDING_MAX - 1
-    }
-
     /// Serves a request beside the others of its connection, and has its place until it has
     /// ended. `gone` is set where the program does not take its answer.
     pub fn serve(
@@ -78,7 +73,7 @@ impl Account {
         let units = len.div_ceil(BEST_EFFORT_UNIT).max(1) as u32;
         let open = "the account is never closed";
         Place {
-            request: Arc::clone(&self.requests).acquire_owned().await.expect(open),
+            _request: Arc::clone(&self.requests).acquire_owned().await.expect(open),
             _bytes: Arc::clone(&self.bytes).acquire_many_owned(units).await.expect(open),
             _quota: self.quota.request(reserved, len, guaranteed).await,
         }

@@ -8,11 +8,10 @@
 //! without the time that the program takes to send a body. When a program ends it, every request under way has ended.
 
 use super::account::{Account, Place};
-use super::answers::{Body, Way};
 use super::frames::{Incoming, Outgoing, Over, misplaced};
 use crate::limits::GOODBYE_WITHIN;
 use crate::lock::{Mutex, MutexGuard};
-use crate::pool::{Answer, Ask, Room};
+use crate::pool::{Answer, Ask, Handed, Room};
 use crate::quotas;
 use crate::sessions::Stop;
 use crate::timely::Lane;
@@ -32,9 +31,14 @@ struct Shared {
     reserved: String,
     /// What the program stated in its hello.
     priority: Option<Priority>,
-    way: Arc<Way>,
+    ask: Ask,
+    output: Outgoing,
     /// The first write that failed since the last sync.
     failed: Mutex<Option<Error>>,
+    /// Set when the program does not take its answers.
+    gone: watch::Sender<bool>,
+    /// Which threads serve it: what answers under contract take from the pool to here is measured.
+    lane: Lane,
 }
 
 /// A connection on which nothing was served yet.
@@ -64,14 +68,15 @@ pub async fn serve(
     if output.send(welcome, &[]).await.is_err() {
         return;
     }
+    let (gone, mut is_gone) = watch::channel(false);
     // No volume has such a name.
     let reserved = match ask.1.handle {
         Some(handle) => format!("{volume}/{}", handle.0),
         None => volume.clone(),
     };
-    let (way, failed) = (Way::new(ask, output, lane), Mutex::default());
-    let mut is_gone = way.gone.subscribe();
-    let shared = Arc::new(Shared { volume, name, reserved, priority, way, failed });
+    let failed = Mutex::default();
+    let shared = Shared { volume, name, reserved, priority, ask, output, failed, gone, lane };
+    let shared = Arc::new(shared);
     let account = Account::new(place);
     let over = tokio::select! {
         over = take_requests(&mut input, &shared, &account) => over,
@@ -86,8 +91,8 @@ pub async fn serve(
     match over {
         // Only streams are asked for signs of life.
         Over::Gone | Over::ByRequest | Over::Silent(_) => {}
-        Over::Failed(problem) => shared.way.output.fail_last(&problem).await,
-        Over::Stopped(why) => shared.way.output.fail_last(&super::stop_problem(why)).await,
+        Over::Failed(problem) => shared.output.fail_last(&problem).await,
+        Over::Stopped(why) => shared.output.fail_last(&super::stop_problem(why)).await,
     }
 }
 
@@ -106,7 +111,7 @@ async fn take_request(
     account: &Account,
 ) -> Result<(), Over> {
     let (head, body) = input.head().await?;
-    let came = shared.way.ask.0.now();
+    let came = shared.ask.0.now();
     match head {
         Head::ReadAt { tag, offset, len } => {
             if len.get() > BODY_MAX as u64 {
@@ -114,7 +119,9 @@ async fn take_request(
                 return shared.fail(tag, &Error::Invalid { what: "length", rule }).await;
             }
             let place = account.place(&shared.reserved, len, || shared.guaranteed()).await;
-            shared.read(place, came, tag, (offset, len));
+            let read =
+                move |shared: Arc<Shared>| async move { shared.read(came, tag, offset, len).await };
+            shared.spawn(place, read);
             Ok(())
         }
         Head::WriteAt { tag, offset, padding } => {
@@ -129,18 +136,20 @@ async fn take_request(
                     return shared.fail(tag, &error).await;
                 }
             };
-            let begun = shared.way.ask.0.now();
+            let begun = shared.ask.0.now();
             input.fill(room.as_mut(), range.skip().as_usize(), body).await?;
             // What the program takes to send its bytes is its own time.
-            let came = came + shared.way.ask.0.now().saturating_since(begun);
-            shared.write(place, came, tag, (range, room));
+            let came = came + shared.ask.0.now().saturating_since(begun);
+            let write = move |shared: Arc<Shared>| async move {
+                shared.write(came, tag, range, room).await
+            };
+            shared.spawn(place, write);
             Ok(())
         }
         Head::SyncAll { tag } => {
             let guaranteed = || shared.guaranteed();
             let place = account.place(&shared.reserved, Bytes::ZERO, guaranteed).await;
-            let synced = Arc::clone(shared);
-            shared.way.serve(place, |_| async move { synced.sync(tag).await });
+            shared.spawn(place, move |shared| async move { shared.sync(tag).await });
             Ok(())
         }
         other => Err(misplaced(other, "best effort")),
@@ -148,57 +157,63 @@ async fn take_request(
 }
 
 impl Shared {
+    /// Serves a request beside the others.
+    fn spawn<F, S>(self: &Arc<Self>, place: Place, serve: S)
+    where
+        S: FnOnce(Arc<Self>) -> F + Send + 'static,
+        F: Future<Output = Result<(), Over>> + Send + 'static,
+    {
+        place.serve(&self.lane, self.gone.clone(), serve(Arc::clone(self)));
+    }
+
     /// Operations for which the pool has memory set aside, where this handle is under its
     /// volume's contract.
     fn guaranteed(&self) -> u64 {
-        self.way.ask.guaranteed(&self.volume, self.priority)
+        self.ask.guaranteed(&self.volume, self.priority)
     }
 
     /// Memory for a write.
     async fn room(&self, range: WriteRange) -> Result<Box<dyn Room>, Error> {
         let Self { volume, priority, .. } = self;
         let target = Target { volume: volume.clone(), offset: range.offset, priority: *priority };
-        self.way.ask.room(Op::Room { len: range.room(), target: Some(target) }).await
+        self.ask.room(Op::Room { len: range.room(), target: Some(target) }).await
     }
 
-    fn read(
-        self: &Arc<Self>,
-        place: Place,
-        came: Instant,
-        tag: u64,
-        (offset, len): (Bytes, Bytes),
-    ) {
-        let (volume, priority, shared) = (self.volume.clone(), self.priority, Arc::clone(self));
+    async fn read(&self, came: Instant, tag: u64, offset: Bytes, len: Bytes) -> Result<(), Over> {
+        let (volume, priority) = (self.volume.clone(), self.priority);
         let read = Op::Read { volume, offset, len, priority };
-        self.way.ask.op_then(came, read, move |read, handed| match read {
+        let (read, handed) = self.ask.op_since(came, read).await;
+        match read {
             Ok(Answer::Data { chunk, .. }) => {
-                let len = chunk.bytes().len();
-                let head = Head::ReadDone { tag }.encode(len);
-                shared.way.give(place, &head, Body::Read(chunk, 0..len), handed);
+                self.output.send(Head::ReadDone { tag }, chunk.bytes()).await?;
+                self.note(handed);
+                Ok(())
             }
             Ok(_) => unreachable!("the pool answers a read with data"),
-            Err(error) => shared.fail_beside(place, tag, error),
-        });
+            Err(error) => self.fail(tag, &error).await,
+        }
     }
 
-    fn write(
-        self: &Arc<Self>,
-        place: Place,
+    async fn write(
+        &self,
         came: Instant,
         tag: u64,
-        (range, room): (WriteRange, Box<dyn Room>),
-    ) {
-        let (of, shared) = ((self.volume.clone(), self.priority), Arc::clone(self));
-        self.way.ask.write_then(came, of, range, room, move |written, handed| match written {
-            Ok(_) => {
-                let head = Head::WriteDone { tag }.encode(0);
-                shared.way.give(place, &head, Body::None, handed);
+        range: WriteRange,
+        room: Box<dyn Room>,
+    ) -> Result<(), Over> {
+        let (volume, priority) = (self.volume.clone(), self.priority);
+        let (written, handed) = self.ask.write(came, volume, priority, range, room).await;
+        match written {
+            Ok(()) => {
+                self.output.send(Head::WriteDone { tag }, &[]).await?;
+                self.note(handed);
+                Ok(())
             }
             Err(error) => {
-                shared.failed().get_or_insert(error.clone());
-                shared.fail_beside(place, tag, error);
+                self.failed().get_or_insert(error.clone());
+                self.fail(tag, &error).await
             }
-        });
+        }
     }
 
     /// Makes durable what was written. A write of this connection that has failed since
@@ -206,29 +221,29 @@ impl Shared {
     /// hears of it, and nobody else does.
     async fn sync(&self, tag: u64) -> Result<(), Over> {
         let failed = self.failed().take();
-        let synced = self.way.ask.done(Op::Sync).await;
+        let synced = self.ask.done(Op::Sync).await;
         match failed.map_or(synced, Err) {
-            Ok(()) => self.way.output.send(Head::SyncDone { tag }, &[]).await,
+            Ok(()) => self.output.send(Head::SyncDone { tag }, &[]).await,
             Err(error) => self.fail(tag, &error).await,
         }
+    }
+
+    /// An answer that the pool handed out then is in the socket.
+    fn note(&self, handed: Handed) {
+        self.lane.answered(handed.is_promised());
+        self.ask.delivered(&self.output.excusing(handed));
     }
 
     fn failed(&self) -> MutexGuard<'_, Option<Error>> {
         self.failed.lock()
     }
 
-    /// Says beside the other requests that one has failed.
-    fn fail_beside(self: &Arc<Self>, place: Place, tag: u64, error: Error) {
-        let failed = Arc::clone(self);
-        self.way.serve(place, |_| async move { failed.fail(tag, &error).await });
-    }
-
     async fn fail(&self, tag: u64, error: &Error) -> Result<(), Over> {
-        self.way.lane.answered(false); // nothing is promised of what is refused
+        self.lane.answered(false); // nothing is promised of what is refused
         let error = match error {
             Error::NoSuchVolume { .. } => &Error::NoSuchVolume { name: self.name.clone() },
             error => error,
         };
-        self.way.output.fail(tag, &crate::problem::of(error)).await
+        self.output.fail(tag, &crate::problem::of(error)).await
     }
 }

@@ -202,61 +202,6 @@ struct Sending {
     half: Out,
     /// Not in the middle of a frame.
     whole: bool,
-    /// What is left of one that was [begun at once](Outgoing::send_now); it goes before all others.
-    rest: Vec<u8>,
-}
-
-/// What became of a message that was to be sent at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Now {
-    /// It is in the socket.
-    Sent,
-    /// A part of it is, and the rest is behind it when something is sent: an empty message will do.
-    Begun,
-    /// Nothing was sent.
-    Not,
-}
-
-/// What lies in several places, to be sent one behind the other.
-struct Parts<'a> {
-    parts: &'a [&'a [u8]],
-    /// Of the first of them.
-    sent: usize,
-}
-
-impl Buf for Parts<'_> {
-    fn remaining(&self) -> usize {
-        self.parts.iter().map(|part| part.len()).sum::<usize>() - self.sent
-    }
-
-    fn chunk(&self) -> &[u8] {
-        let rest = self.parts.iter().enumerate().map(|(at, part)| match at {
-            0 => &part[self.sent..],
-            _ => part,
-        });
-        rest.into_iter().find(|rest| !rest.is_empty()).unwrap_or_default()
-    }
-
-    fn advance(&mut self, count: usize) {
-        self.sent += count;
-        while let [first, rest @ ..] = self.parts
-            && self.sent >= first.len()
-        {
-            self.sent -= first.len();
-            self.parts = rest;
-        }
-        assert!(self.sent == 0 || !self.parts.is_empty(), "no more than there is");
-    }
-
-    fn chunks_vectored<'b>(&'b self, into: &mut [IoSlice<'b>]) -> usize {
-        let mut skip = self.sent;
-        let mut count = 0;
-        for (place, part) in into.iter_mut().zip(self.parts) {
-            *place = IoSlice::new(&part[skip..]);
-            (skip, count) = (0, count + 1);
-        }
-        count
-    }
 }
 
 impl Outgoing {
@@ -266,7 +211,7 @@ impl Outgoing {
 
     /// Encrypted, or not.
     pub fn to(half: Out) -> Self {
-        let sending = AsyncMutex::new(Sending { half, whole: true, rest: Vec::new() });
+        let sending = AsyncMutex::new(Sending { half, whole: true });
         Self { sending, room: MadeRoom::default() }
     }
 
@@ -283,34 +228,7 @@ impl Outgoing {
 
     /// Sends one message of any protocol, in two parts.
     pub async fn send_parts(&self, head: &[u8], body: &[u8]) -> Result<(), Over> {
-        taken(self.send_whole(&[head, body])).await
-    }
-
-    /// Sends several messages, whose parts these are, one behind the other.
-    pub async fn send_several(&self, parts: &[&[u8]]) -> Result<(), Over> {
-        taken(self.send_whole(parts)).await
-    }
-
-    /// Sends one message, or as much of it as the socket takes at this moment, by any thread, which
-    /// waits for nothing: where nobody else sends, on this machine, not encrypted.
-    pub fn send_now(&self, head: &[u8], body: &[u8]) -> Now {
-        let Some(mut sending) = self.sending.try_lock() else { return Now::Not };
-        let Sending { half: Out::Plain(half), whole: true, rest } = &mut *sending else {
-            return Now::Not;
-        };
-        if !rest.is_empty() {
-            return Now::Not;
-        }
-        // Whatever is wrong with the socket, who sends there next hears of it.
-        match half.write_now(&[IoSlice::new(head), IoSlice::new(body)]) {
-            Ok(0) | Err(_) => Now::Not,
-            Ok(sent) if sent == head.len() + body.len() => Now::Sent,
-            Ok(sent) => {
-                rest.extend_from_slice(&head[sent.min(head.len())..]);
-                rest.extend_from_slice(&body[sent.saturating_sub(head.len())..]);
-                Now::Begun
-            }
-        }
+        taken(self.send_whole(head, body)).await
     }
 
     /// Sends a frame without a body, and descriptors with it.
@@ -318,14 +236,13 @@ impl Outgoing {
         taken(self.send_whole_with(head, fds)).await
     }
 
-    async fn send_whole(&self, parts: &[&[u8]]) -> Result<(), Over> {
+    async fn send_whole(&self, head: &[u8], body: &[u8]) -> Result<(), Over> {
+        let mut frame = Buf::chain(head, body);
         let mut sending = self.sending.lock().await;
         if !sending.whole {
             return Err(Over::Gone);
         }
         sending.whole = false;
-        let rest = std::mem::take(&mut sending.rest);
-        let mut frame = Buf::chain(&rest[..], Parts { parts, sent: 0 });
         let half = &mut sending.half;
         let mut writing = pin!(async {
             half.write_all_buf(&mut frame).await?;
@@ -345,8 +262,6 @@ impl Outgoing {
             return Err(Over::Gone);
         }
         sending.whole = false;
-        let rest = std::mem::take(&mut sending.rest);
-        sending.half.write_all(&rest).await?;
         let send = |socket: &UnixStream| send_fds(socket, &bytes, fds);
         let Out::Plain(half) = &sending.half else {
             return Err(Over::Gone); // descriptors go nowhere but to this machine
@@ -444,32 +359,6 @@ mod tests {
         let handed = engine::now();
         output.send_parts(&[3], &[]).await.unwrap();
         assert_eq!(output.room.since(handed), Duration::ZERO);
-    }
-
-    /// What was sent in part goes on before what comes next, whoever sends that.
-    #[tokio::test]
-    async fn what_was_begun_at_once_is_not_torn() {
-        for is_next_empty in [true, false] {
-            let (ours, mut theirs) = UnixStream::pair().unwrap();
-            let (_input, output) = crate::timely::socket::split(ours);
-            let output = Outgoing::new(output);
-            assert_eq!(output.send_now(&[1, 2], &[3]), Now::Sent);
-            let long = vec![7; 4 << 20];
-            assert_eq!(output.send_now(&[4], &long), Now::Begun);
-            assert_eq!(output.send_now(&[5], &[]), Now::Not, "behind a part of another");
-            let next: &[u8] = if is_next_empty { &[] } else { &[6] };
-            let mut taken = vec![0; 4 + long.len() + next.len()];
-            let parts: [&[u8]; 2] = [&[], next];
-            let (sent, _) =
-                tokio::join!(output.send_several(&parts), theirs.read_exact(&mut taken));
-            sent.unwrap();
-            assert_eq!(taken[..4], [1, 2, 3, 4]);
-            assert!(taken[4..][..long.len()] == long);
-            assert_eq!(&taken[4 + long.len()..], next);
-            assert_eq!(output.send_now(&[8], &[]), Now::Sent);
-            drop(theirs);
-            assert_eq!(output.send_now(&[9], &[]), Now::Not, "who sends next hears of it");
-        }
     }
 
     /// A waker that says that it was called.

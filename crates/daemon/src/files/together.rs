@@ -147,14 +147,6 @@ impl Pool for Together {
         self.pool.operations(volume, handle)
     }
 
-    fn take_back(&self, handles: &mut dyn Iterator<Item = Box<dyn Chunk>>) {
-        self.pool.take_back(handles);
-    }
-
-    fn promises_anything(&self) -> bool {
-        self.pool.promises_anything()
-    }
-
     fn policy(&self) -> Policy {
         self.pool.policy()
     }

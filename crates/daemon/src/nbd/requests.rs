@@ -8,7 +8,6 @@
 
 use super::Input;
 use crate::data::account::{Account, Place};
-use crate::data::answers::{Body, Way};
 use crate::data::frames::{Outgoing, Over};
 use crate::limits::FRAME_WITHIN;
 use crate::lock::Mutex;
@@ -47,7 +46,12 @@ struct Shared {
     reserved: String,
     priority: Option<Priority>,
     chosen: Chosen,
-    way: Arc<Way>,
+    ask: Ask,
+    output: Outgoing,
+    /// Which threads serve it.
+    lane: Lane,
+    /// Set when the client does not take its replies.
+    gone: watch::Sender<bool>,
 }
 
 /// A request that is served in several parts.
@@ -108,19 +112,19 @@ impl Device {
         ask: Ask,
         (output, lane): (Outgoing, Lane),
     ) -> Self {
-        let (reserved, way) = (volume.clone(), Way::new(ask, output, lane));
-        let shared = Shared { volume, id, reserved, priority, chosen, way };
+        let (reserved, gone) = (volume.clone(), watch::Sender::new(false));
+        let shared = Shared { volume, id, reserved, priority, chosen, ask, output, lane, gone };
         Self(Arc::new(shared))
     }
 
     /// Tells the client that nothing more comes.
     pub async fn end(&self) {
-        self.0.way.output.end().await;
+        self.0.output.end().await;
     }
 
     /// Becomes true when the client does not take its replies.
     pub fn is_gone(&self) -> watch::Receiver<bool> {
-        self.0.way.gone.subscribe()
+        self.0.gone.subscribe()
     }
 }
 
@@ -139,7 +143,7 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
     input.fill_buf().await?;
     let mut head = [0; REQUEST_LEN];
     in_time(input.read_exact(&mut head)).await?;
-    let came = shared.way.ask.0.now();
+    let came = shared.ask.0.now();
     let Ok(request) = Request::decode(&head) else { return Err(Over::Gone) };
     let cookie = request.cookie;
     let place = |len: Bytes| account.place(&shared.reserved, len, || shared.guaranteed());
@@ -168,12 +172,7 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
                 return shared.gather(came, cookie, (offset, len), account).await;
             }
             if pieces.len() == 0 {
-                return shared.way.output.send_parts(&reply::none(cookie), &[]).await;
-            }
-            if len < HOLE_MIN && pieces.len() == 1 {
-                let piece = Piece { offset, len };
-                shared.read_short(place(piece.blocks().1).await, came, cookie, piece);
-                return Ok(());
+                return shared.output.send_parts(&reply::none(cookie), &[]).await;
             }
             let whole = Whole::new(cookie, false, pieces.len());
             for piece in pieces {
@@ -189,10 +188,9 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
             let pieces = pieces(offset, len.into());
             // One part more, which ends when all bytes have been read.
             let whole = Whole::new(cookie, durable, pieces.len() + 1);
-            let is_alone = pieces.len() == 1 && !durable;
             for piece in pieces {
                 let place = place(piece.blocks().1).await;
-                let begun = shared.way.ask.0.now();
+                let begun = shared.ask.0.now();
                 let mut room = match shared.room(piece).await {
                     Ok(room) => room,
                     Err(error) => {
@@ -207,11 +205,7 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
                 let bytes = &mut room.bytes_mut()[range.skip().as_usize()..][..piece.len as usize];
                 in_time(input.read_exact(bytes)).await?;
                 // What the client takes to send its bytes is its own time.
-                let came = came + shared.way.ask.0.now().saturating_since(begun);
-                if is_alone {
-                    shared.write_alone(place, came, cookie, (piece, room));
-                    return Ok(());
-                }
+                let came = came + shared.ask.0.now().saturating_since(begun);
                 let whole = Arc::clone(&whole);
                 shared.spawn(place, move |shared| async move {
                     shared.write(came, piece, room, &whole).await
@@ -263,7 +257,7 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
                 let most = if one { 1 } else { EXTENTS_MAX };
                 match shared.extents(piece, most).await {
                     Ok(extents) => {
-                        shared.way.output.send_parts(&reply::status(cookie, &extents), &[]).await
+                        shared.output.send_parts(&reply::status(cookie, &extents), &[]).await
                     }
                     Err(error) => shared.fail(cookie, true, &error).await,
                 }
@@ -287,32 +281,27 @@ impl Shared {
         S: FnOnce(Arc<Self>) -> F + Send + 'static,
         F: Future<Output = Result<(), Over>> + Send + 'static,
     {
-        let shared = Arc::clone(self);
-        self.way.serve(place, |_| serve(shared));
+        place.serve(&self.lane, self.gone.clone(), serve(Arc::clone(self)));
     }
 
     /// Operations for which the pool has memory set aside, where this export is under its
     /// volume's contract.
     fn guaranteed(&self) -> u64 {
-        self.way.ask.guaranteed(&self.volume, self.priority)
+        self.ask.guaranteed(&self.volume, self.priority)
     }
 
     /// Memory for a write.
     async fn room(&self, piece: Piece) -> Result<Box<dyn Room>, Error> {
         let (range, priority) = (piece.range(), self.priority);
         let target = Target { volume: self.volume.clone(), offset: range.offset, priority };
-        self.way.ask.room(Op::Room { len: range.room(), target: Some(target) }).await
-    }
-
-    /// The operation that reads the whole blocks around a piece.
-    fn read_of(&self, piece: Piece) -> Op {
-        let ((offset, len), volume) = (piece.blocks(), self.volume.clone());
-        Op::Read { volume, offset, len, priority: self.priority }
+        self.ask.room(Op::Room { len: range.room(), target: Some(target) }).await
     }
 
     /// The whole blocks around a piece.
     async fn blocks(&self, came: Instant, piece: Piece) -> (Result<Box<dyn Chunk>, Error>, Handed) {
-        let (read, handed) = self.way.ask.op_since(came, self.read_of(piece)).await;
+        let ((offset, len), volume) = (piece.blocks(), self.volume.clone());
+        let read = Op::Read { volume, offset, len, priority: self.priority };
+        let (read, handed) = self.ask.op_since(came, read).await;
         let chunk = read.map(|answer| match answer {
             Answer::Data { chunk, .. } => chunk,
             _ => unreachable!("the pool answers a read with data"),
@@ -324,7 +313,7 @@ impl Shared {
     /// start on, and how much they are together. Others have their turn afterwards.
     async fn runs(&self, range: Piece) -> Result<(Vec<Run>, u32), Error> {
         let (start, end) = (Bytes::new(range.offset), range.offset + u64::from(range.len));
-        let Ask(pool, who) = &self.way.ask;
+        let Ask(pool, who) = &self.ask;
         let told = pool.written(who, (&self.volume, self.id), start..Bytes::new(end))?;
         let mut offset = range.offset;
         let runs = told.into_iter().map(|(len, is_written)| {
@@ -342,33 +331,14 @@ impl Shared {
         Ok(piece.len >= HOLE_MIN && self.runs(piece).await?.0.iter().all(|run| run.is_hole))
     }
 
-    /// Reads a short piece that is all of a request, and answers it.
-    fn read_short(self: &Arc<Self>, place: Place, came: Instant, cookie: u64, piece: Piece) {
-        let shared = Arc::clone(self);
-        self.way.ask.op_then(came, self.read_of(piece), move |read, handed| match read {
-            Ok(Answer::Data { chunk, .. }) => {
-                let (body, way) = (Body::Read(chunk, piece.part()), &shared.way);
-                match shared.chosen.is_structured {
-                    true => {
-                        let head = reply::data(cookie, true, piece.offset, piece.len);
-                        way.give(place, &head, body, handed);
-                    }
-                    false => way.give(place, &reply::simple(cookie, None), body, handed),
-                }
-            }
-            Ok(_) => unreachable!("the pool answers a read with data"),
-            Err(error) => shared.fail_beside(place, cookie, true, error),
-        });
-    }
-
     /// Reads a piece, and sends it as a chunk of its reply.
     async fn read(&self, came: Instant, piece: Piece, whole: &Whole) -> Result<(), Over> {
         let cookie = whole.cookie;
         match self.is_hole(piece).await {
             Ok(true) if self.chosen.is_structured => {
                 let hole = reply::hole(cookie, whole.is_one, piece.offset, piece.len);
-                self.way.lane.answered(false);
-                self.way.output.send_parts(&hole, &[]).await?;
+                self.lane.answered(false);
+                self.output.send_parts(&hole, &[]).await?;
                 return self.read_part(whole).await;
             }
             Ok(_) => {}
@@ -381,11 +351,11 @@ impl Shared {
         match read {
             Ok(chunk) if !self.chosen.is_structured => {
                 let bytes = piece.within(chunk.bytes());
-                return self.way.send(&reply::simple(cookie, None), bytes, handed).await;
+                return self.send_handed(&reply::simple(cookie, None), bytes, handed).await;
             }
             Ok(chunk) => {
                 let head = reply::data(cookie, whole.is_one, piece.offset, piece.len);
-                self.way.send(&head, piece.within(chunk.bytes()), handed).await?;
+                self.send_handed(&head, piece.within(chunk.bytes()), handed).await?;
             }
             Err(error) => whole.fail(error),
         }
@@ -400,7 +370,7 @@ impl Shared {
         match whole.error() {
             Some(error) => self.fail(whole.cookie, true, &error).await,
             None if whole.is_one => Ok(()),
-            None => self.way.output.send_parts(&reply::none(whole.cookie), &[]).await,
+            None => self.output.send_parts(&reply::none(whole.cookie), &[]).await,
         }
     }
 
@@ -431,33 +401,9 @@ impl Shared {
         }
         let handed = handed.unwrap_or_else(Handed::now);
         match self.chosen.is_structured {
-            true => self.way.send(&reply::data(cookie, true, offset, len), &bytes, handed).await,
-            false => self.way.send(&reply::simple(cookie, None), &bytes, handed).await,
+            true => self.send_handed(&reply::data(cookie, true, offset, len), &bytes, handed).await,
+            false => self.send_handed(&reply::simple(cookie, None), &bytes, handed).await,
         }
-    }
-
-    /// Writes a piece that is all of a request, and answers it.
-    fn write_alone(
-        self: &Arc<Self>,
-        place: Place,
-        came: Instant,
-        cookie: u64,
-        (piece, room): (Piece, Box<dyn Room>),
-    ) {
-        let (of, shared) = ((self.volume.clone(), self.priority), Arc::clone(self));
-        self.way.ask.write_then(
-            came,
-            of,
-            piece.range(),
-            room,
-            move |written, handed| match written {
-                Ok(_) => {
-                    let head = reply::simple(cookie, None);
-                    shared.way.give(place, &head, Body::None, handed);
-                }
-                Err(error) => shared.fail_beside(place, cookie, false, error),
-            },
-        );
     }
 
     async fn write(
@@ -468,8 +414,7 @@ impl Shared {
         whole: &Whole,
     ) -> Result<(), Over> {
         let (volume, priority) = (self.volume.clone(), self.priority);
-        let (written, handed) =
-            self.way.ask.write(came, volume, priority, piece.range(), room).await;
+        let (written, handed) = self.ask.write(came, volume, priority, piece.range(), room).await;
         match written {
             Ok(()) => whole.done(handed),
             Err(error) => whole.fail(error),
@@ -481,7 +426,7 @@ impl Shared {
         let mut room = self.room(piece).await?;
         let range = piece.range();
         room.bytes_mut()[range.skip().as_usize()..][..piece.len as usize].fill(0);
-        self.way.ask.write(came, self.volume.clone(), self.priority, range, room).await.0
+        self.ask.write(came, self.volume.clone(), self.priority, range, room).await.0
     }
 
     /// A part of a request has ended; the last one answers.
@@ -492,48 +437,49 @@ impl Shared {
     /// Answers a request that has no data to give.
     async fn ended(&self, whole: &Whole) -> Result<(), Over> {
         let failed = match whole.error() {
-            None if whole.durable => self.way.ask.done(Op::Sync).await.err(),
+            None if whole.durable => self.ask.done(Op::Sync).await.err(),
             failed => failed,
         };
         // What is durable was promised nothing: the wait for that is in no account.
         let handed = whole.handed.lock().take().filter(|_| !whole.durable);
         match (failed, handed) {
             (None, Some(handed)) => {
-                self.way.send(&reply::simple(whole.cookie, None), &[], handed).await
+                self.send_handed(&reply::simple(whole.cookie, None), &[], handed).await
             }
             (None, None) => {
-                self.way.lane.answered(false);
-                self.way.output.send_parts(&reply::simple(whole.cookie, None), &[]).await
+                self.lane.answered(false);
+                self.output.send_parts(&reply::simple(whole.cookie, None), &[]).await
             }
             (Some(error), _) => self.fail(whole.cookie, false, &error).await,
         }
     }
 
+    /// Sends what the pool was done with then.
+    async fn send_handed(&self, head: &[u8], body: &[u8], handed: Handed) -> Result<(), Over> {
+        self.lane.answered(handed.is_promised());
+        self.output.send_parts(head, body).await?;
+        self.ask.delivered(&self.output.excusing(handed));
+        Ok(())
+    }
+
     async fn refuse(&self, request: &Request, error: Errno) -> Result<(), Over> {
-        self.way.lane.answered(false);
+        self.lane.answered(false);
         match request.is_read() && self.chosen.is_structured {
-            true => self.way.output.send_parts(&reply::error(request.cookie, error, ""), &[]).await,
-            false => {
-                self.way.output.send_parts(&reply::simple(request.cookie, Some(error)), &[]).await
-            }
+            true => self.output.send_parts(&reply::error(request.cookie, error, ""), &[]).await,
+            false => self.output.send_parts(&reply::simple(request.cookie, Some(error)), &[]).await,
         }
     }
 
-    /// Says beside the other requests that one has failed.
-    fn fail_beside(self: &Arc<Self>, place: Place, cookie: u64, reads: bool, error: Error) {
-        self.spawn(place, move |shared| async move { shared.fail(cookie, reads, &error).await });
-    }
-
     async fn fail(&self, cookie: u64, reads: bool, error: &Error) -> Result<(), Over> {
-        self.way.lane.answered(false); // nothing is promised of what is refused
+        self.lane.answered(false); // nothing is promised of what is refused
         let number = errno(error);
         match reads && self.chosen.is_structured {
             true => {
                 let problem = crate::problem::of(error);
                 let why = format!("{}; {}", problem.detail, problem.next_step);
-                self.way.output.send_parts(&reply::error(cookie, number, &why), &[]).await
+                self.output.send_parts(&reply::error(cookie, number, &why), &[]).await
             }
-            false => self.way.output.send_parts(&reply::simple(cookie, Some(number)), &[]).await,
+            false => self.output.send_parts(&reply::simple(cookie, Some(number)), &[]).await,
         }
     }
 

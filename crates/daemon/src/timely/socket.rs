@@ -12,7 +12,6 @@
 //! ready already. Nothing that came in between is missed by that.
 
 use crate::lock::Mutex;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -219,20 +218,6 @@ impl Writing {
                 }
             }
         })
-    }
-
-    /// Writes as much as there is room for at this moment, by any thread: on this machine alone.
-    ///
-    /// # Errors
-    /// `WouldBlock` where there is no room, or the connection is not of this machine.
-    pub fn write_now(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        let writing = self.0.writing.lock();
-        let Some(Output::Unix(half)) = &writing.half else {
-            return Err(io::ErrorKind::WouldBlock.into());
-        };
-        let whole: &UnixStream = half.as_ref();
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        Ok(sendmsg(whole, parts, &mut SendAncillaryBuffer::default(), flags)?)
     }
 
     fn poll<T>(

@@ -1,7 +1,6 @@
 //! What callbacks ask for on a disk's thread: best effort's reads, memory for it, and its
 //! memory that comes back. It is put off until the callbacks of one delivery have run, and
-//! then takes the pool's lock once, together. The same for any thread that has several such
-//! things to ask at a time (`Pool::together`).
+//! then takes the pool's lock once, together.
 //!
 //! Invariants: what is put off is in the order in which it was asked for, and before
 //! everything that its thread asks of the pool afterwards ([`take`] in each section); none
@@ -24,7 +23,7 @@ pub(super) enum Later {
 
 /// What a thread has put off while it delivers.
 struct Put {
-    /// Requests to other pools are none of ours.
+    /// The pool whose disk's thread this is: requests to others are none of ours.
     of: PoolId,
     list: Vec<Later>,
 }
@@ -47,15 +46,10 @@ fn with<T>(look: impl FnOnce(&mut Option<Put>) -> T) -> T {
     PUT.with(|put| look(&mut put.borrow_mut()))
 }
 
-/// From here on this thread puts off what it may and asks of `pool`. `list` is empty.
+/// From here on this thread, one of a disk of `pool`, puts off what it may. `list` is empty.
 pub(super) fn begin(pool: PoolId, list: Vec<Later>) {
     debug_assert!(list.is_empty());
     with(|put| *put = Some(Put { of: pool, list }));
-}
-
-/// Whether this thread puts off what it may, for whichever pool.
-pub(super) fn is_begun() -> bool {
-    with(|put| put.is_some())
 }
 
 /// From here on it does not. Returns what was put off and not taken.

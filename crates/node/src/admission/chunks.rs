@@ -30,7 +30,7 @@ impl Core {
 
     /// A volume or a handle with tasks on the disk is promised answers in time.
     pub(crate) fn has_latency_on(&self, disk: DiskIndex) -> bool {
-        self.services.values().any(|served| {
+        self.services.0.values().any(|served| {
             let is_latency = matches!(served.service, Service::Latency { .. });
             is_latency && served.tasks.iter().any(|joined| joined.disk == disk)
         })

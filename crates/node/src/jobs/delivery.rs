@@ -23,7 +23,7 @@ impl Node {
     pub fn carried(&mut self, account: AccountOf, carried: &Carried) {
         match account.0 {
             UnderContract::Service(holder) => {
-                let served = self.core.services.get_mut(holder);
+                let served = self.core.services.0.get_mut(&holder);
                 served.into_iter().for_each(|served| served.account.carry(carried));
             }
             UnderContract::Stream(stream) => {

@@ -30,12 +30,6 @@ pub(crate) struct Served {
     pub turns: BTreeMap<DiskIndex, Instant>,
 }
 
-impl Served {
-    fn is_contract(&self) -> bool {
-        !matches!(self.service, Service::BestEffort(_))
-    }
-}
-
 /// When a command under contract should have come, and by when it is promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
@@ -100,54 +94,21 @@ impl Kept {
 
 /// All volumes and handles that are served otherwise than by default.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Services {
-    all: BTreeMap<Holder, Served>,
-    /// How many of them are contracts.
-    contracts: usize,
-}
+pub(crate) struct Services(pub BTreeMap<Holder, Served>);
 
 impl Services {
-    pub(crate) fn get(&self, holder: Holder) -> Option<&Served> {
-        self.all.get(&holder)
-    }
-
-    pub(crate) fn get_mut(&mut self, holder: Holder) -> Option<&mut Served> {
-        self.all.get_mut(&holder)
-    }
-
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Served> {
-        self.all.values()
-    }
-
-    pub(crate) fn insert(&mut self, holder: Holder, served: Served) {
-        self.remove(holder);
-        self.contracts += usize::from(served.is_contract());
-        self.all.insert(holder, served);
-    }
-
-    pub(crate) fn remove(&mut self, holder: Holder) -> Option<Served> {
-        let served = self.all.remove(&holder)?;
-        self.contracts -= usize::from(served.is_contract());
-        Some(served)
-    }
-
-    /// Whether any of them is a contract.
-    pub(crate) fn promise_anything(&self) -> bool {
-        self.contracts > 0
-    }
-
     /// The volume, and handles on it, that are served otherwise than by default.
     pub(crate) fn on(&self, volume: VolumeId) -> Vec<Holder> {
-        self.all.range(Holder::on(volume)).map(|(&holder, _)| holder).collect()
+        self.0.range(Holder::on(volume)).map(|(&holder, _)| holder).collect()
     }
 
     /// What a contract has of each disk's time, in parts per million.
     pub(crate) fn shares(&self, holder: Holder) -> Vec<(DiskIndex, u64)> {
-        self.all.get(&holder).map(|served| contract::used(&served.tasks)).unwrap_or_default()
+        self.0.get(&holder).map(|served| contract::used(&served.tasks)).unwrap_or_default()
     }
 
     pub(crate) fn of(&self, holder: Holder) -> (Service, ServiceAccount) {
-        let served = self.all.get(&holder);
+        let served = self.0.get(&holder);
         served.map_or_else(Default::default, |served| (served.service, served.account))
     }
 
@@ -166,7 +127,7 @@ impl Services {
         disk: DiskIndex,
         arrived: Instant,
     ) -> Option<Turn> {
-        let served = self.all.get_mut(&holder)?;
+        let served = self.0.get_mut(&holder)?;
         let Service::Latency { within, every, .. } = served.service else { return None };
         let next = served.turns.entry(disk).or_insert(Instant::EPOCH);
         let from = arrived.max(*next);
@@ -176,7 +137,7 @@ impl Services {
 
     /// The first turn on a disk is not before this, where it had none.
     pub(crate) fn begin_turns(&mut self, holder: Holder, disk: DiskIndex, first: Instant) {
-        if let Some(served) = self.all.get_mut(&holder) {
+        if let Some(served) = self.0.get_mut(&holder) {
             served.turns.entry(disk).or_insert(first);
         }
     }
@@ -189,7 +150,7 @@ impl Services {
         (holder, disk): (Holder, DiskIndex),
         (arrived, len): (Instant, Bytes),
     ) -> Option<Promise> {
-        let served = self.all.get(&holder)?;
+        let served = self.0.get(&holder)?;
         let Service::Latency { len: most, within, .. } = served.service else { return None };
         let next = served.turns.get(&disk).copied().unwrap_or(Instant::EPOCH);
         let mut kept = Kept::from(arrived);
@@ -204,7 +165,7 @@ impl Services {
 
     /// An operation is answered: what is owed of that until its program has it.
     pub(crate) fn account(&mut self, now: Instant, holder: Holder, kept: &Kept) -> Option<Promise> {
-        let served = self.all.get_mut(&holder)?;
+        let served = self.0.get_mut(&holder)?;
         if let Service::BestEffort(_) = served.service {
             return None;
         }

@@ -32,7 +32,7 @@ impl Core {
         stated: Option<Priority>,
     ) -> Class {
         let volume = holder.volume;
-        let Some(served) = self.services.get(holder) else {
+        let Some(served) = self.services.0.get(&holder) else {
             return in_slack(stated.unwrap_or_default(), volume);
         };
         if let Some(priority) = stated.and_then(|stated| served.service.granted(stated)) {
@@ -67,7 +67,7 @@ impl Core {
 
     /// Who an operation that needs memory is, of a volume and its handle.
     pub(crate) fn rank_of(&self, holder: Holder, stated: Option<Priority>) -> Rank {
-        let Some(served) = self.services.get(holder) else {
+        let Some(served) = self.services.0.get(&holder) else {
             return stated.unwrap_or_default().into();
         };
         match (stated.and_then(|stated| served.service.granted(stated)), served.service) {
@@ -93,7 +93,7 @@ impl Core {
             }
             _ => None,
         });
-        let before = self.services.get(holder).cloned().unwrap_or_default();
+        let before = self.services.0.get(&holder).cloned().unwrap_or_default();
         let concerned: BTreeSet<DiskIndex> = self
             .shares(volume)
             .iter()
@@ -123,7 +123,7 @@ impl Core {
         // The clock of a contract that stays goes on.
         let turns = if before.service == service { before.turns } else { BTreeMap::new() };
         let (joined, account) = (tasks.clone(), before.account);
-        self.services.insert(holder, Served { service, tasks, account, turns });
+        self.services.0.insert(holder, Served { service, tasks, account, turns });
         for piece in waiting {
             self.put_in_class(now, holder, &piece);
         }
@@ -221,7 +221,7 @@ impl Core {
 
     /// The volume is gone, or the handle is closed.
     pub(crate) fn serve_no_more(&mut self, holder: Holder) {
-        if let Some(served) = self.services.remove(holder) {
+        if let Some(served) = self.services.0.remove(&holder) {
             self.leave(&served.tasks);
             for joined in &served.tasks {
                 self.relax_chunks(joined.disk);
@@ -234,9 +234,7 @@ impl Core {
     /// The volume and the handles on it whose service is a contract.
     pub(crate) fn under_contract(&self, volume: VolumeId) -> Vec<Holder> {
         let mut all = self.services.on(volume);
-        all.retain(|&holder| {
-            self.services.get(holder).is_some_and(|served| !served.tasks.is_empty())
-        });
+        all.retain(|holder| !self.services.0[holder].tasks.is_empty());
         all
     }
 }
