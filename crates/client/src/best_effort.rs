@@ -263,7 +263,10 @@ impl BestEffort {
         assert_eq!(self.outstanding, 0, "take the answers of what was begun first");
         if self.receiver.is_some() {
             self.begin(head, body)?;
-            let bytes = self.take()?.result?;
+            let taken = self.take();
+            // Where nothing comes any more, that of the next call is no other's.
+            self.outstanding = 0;
+            let bytes = taken?.result?;
             if bytes.len() != into.len() {
                 return Err(unequal(bytes.len(), into.len()));
             }
@@ -351,7 +354,7 @@ fn fits(bytes: &[u8]) -> Result<()> {
     Err(Error::Problem(Box::new(problem)))
 }
 
-fn unequal(came: usize, asked: usize) -> Error {
+pub(crate) fn unequal(came: usize, asked: usize) -> Error {
     Error::Garbled(format!("{came} bytes for a request of {asked}"))
 }
 

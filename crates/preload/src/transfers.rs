@@ -206,7 +206,11 @@ unsafe fn put(file: &mut File, from: *const iovec, count: c_int) -> std::io::Res
     for part in unsafe { parts(from, count) } {
         // SAFETY: as the caller promises.
         let data = unsafe { bytes(part.iov_base, part.iov_len) };
-        let written = file.write(data)?;
+        let written = match file.write(data) {
+            // What is written is told, and the error to the next call.
+            Err(_) if done > 0 => break,
+            written => written?,
+        };
         done += written as ssize_t;
         if written < data.len() {
             break;

@@ -40,7 +40,7 @@ impl Output {
         // A block that cannot be divided by is refused by the daemon, in its words.
         let begin = start - start % terms.block_bytes.get().max(1);
         let mut lead = vec![0; (start - begin) as usize];
-        random.read_exact(begin, &mut lead)?;
+        random.read_full(begin, &mut lead)?;
         let begin = Bytes::new(begin);
         let writer = match grow_to {
             Some(limit) => client.growing_writer(volume, terms, begin, limit)?,
@@ -64,7 +64,7 @@ impl Output {
         (self.position, self.padded) = (begin, true);
         self.recorded = client.volume(volume)?.length_bytes.get();
         let mut lead = vec![0; (place - begin) as usize];
-        random.read_exact(begin, &mut lead)?;
+        random.read_full(begin, &mut lead)?;
         (self.position, self.lead, self.padded) = (place, lead, false);
         Ok(())
     }
@@ -142,7 +142,7 @@ impl Output {
             return Ok(());
         }
         let mut behind = vec![0; (end - self.position) as usize];
-        random.read_exact(self.position, &mut behind)?;
+        random.read_full(self.position, &mut behind)?;
         self.padded = true;
         self.writer.write_all(&behind).map_err(|error| self.failed(error.into()))
     }

@@ -130,13 +130,16 @@ impl Random {
         Ok(len)
     }
 
-    /// Reads all of `buf`.
-    pub fn read_exact(&mut self, mut offset: u64, mut buf: &mut [u8]) -> Result<()> {
-        while !buf.is_empty() {
-            let read = self.read(offset, buf)?;
-            (offset, buf) = (offset + read as u64, &mut buf[read..]);
+    /// Reads all of `buf`, or up to where a file was cut meanwhile; gives how much.
+    pub fn read_full(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < buf.len() {
+            match self.read(offset + done as u64, &mut buf[done..])? {
+                0 => break,
+                read => done += read,
+            }
         }
-        Ok(())
+        Ok(done)
     }
 
     /// Writes the front of `bytes` at `offset`, 1 MiB at most; gives how much. Nothing

@@ -8,8 +8,9 @@
 
 use super::random::{Random, SECTOR, full};
 use super::{File, problem};
-use crate::{BestEffort, Result, Tag};
-use std::collections::HashMap;
+use crate::best_effort::unequal;
+use crate::{BestEffort, Error, Result, Tag};
+use std::collections::{HashMap, VecDeque};
 use units::Bytes;
 use wire::Code;
 use wire::frame::BODY_MAX;
@@ -43,7 +44,9 @@ impl<'a> ReadRange<'a> {
 pub fn are_apart(regions: impl IntoIterator<Item = (usize, usize)>) -> bool {
     let mut regions: Vec<_> = regions.into_iter().filter(|&(_, len)| len > 0).collect();
     regions.sort_unstable();
-    regions.windows(2).all(|pair| pair[0].0.saturating_add(pair[0].1) <= pair[1].0)
+    regions
+        .windows(2)
+        .all(|pair| pair[0].0.checked_add(pair[0].1).is_some_and(|end| end <= pair[1].0))
 }
 
 impl File {
@@ -54,9 +57,14 @@ impl File {
     /// read together.
     ///
     /// # Errors
-    /// The first that came; the other ranges may hold anything then.
+    /// Where it is open for updating under a contract; else the first that came, when the other ranges
+    /// may hold anything.
     pub fn read_ranges(&mut self, ranges: &mut [ReadRange<'_>]) -> Result<usize> {
         self.may(self.access.read, "reading")?;
+        if self.updates()? {
+            let what = "a file that updates may have changed what it would read in its window";
+            return Err(problem(Code::WrongMode, what, "read each range by itself, with read_at"));
+        }
         let end = ranges.iter().map(|it| it.place.get().saturating_add(it.into.len() as u64));
         self.see_until(end.max().unwrap_or(0))?;
         for range in ranges.iter_mut() {
@@ -71,12 +79,19 @@ impl File {
     /// at once; in which order they are written is not said.
     ///
     /// # Errors
-    /// Where two of them overlap, one goes beyond the end of the volume, or the contract is
-    /// [for writing alone](File::write_at), before anything is written; the first of a write
-    /// otherwise, when some of the others may be written.
+    /// Where two of them overlap, one goes beyond the end of the volume, or a contract of the file is
+    /// for writing, before anything is written; the first of a write otherwise, when some of the
+    /// others may be written.
     pub fn write_ranges(&mut self, ranges: &[(Bytes, &[u8])]) -> Result<()> {
         self.may(self.access.write, "writing")?;
-        self.may_write_anywhere()?;
+        if self.contract.is_some() && !self.reads_under_contract()? {
+            let what = "a contract for writing is kept at one place at a time";
+            return Err(problem(
+                Code::WrongMode,
+                what,
+                "write each range by itself, with write_at",
+            ));
+        }
         self.seen.1.clear();
         let end = self.random.write_ranges(ranges, self.size)?;
         self.recorded = self.recorded.max(end);
@@ -104,14 +119,46 @@ struct Together {
     parts: Vec<Part>,
 }
 
-/// Puts together what lies no further apart than `between`, at most [`BODY_MAX`] from whole sectors on.
-fn together(ranges: impl Iterator<Item = (u64, usize)>, between: u64) -> Vec<Together> {
+impl Together {
+    fn alone(part: Part) -> Self {
+        Self { start: part.place, end: part.place + part.len as u64, parts: vec![part] }
+    }
+}
+
+/// What goes in one request with what lies before it.
+#[derive(Clone, Copy, Debug)]
+enum Close {
+    /// What goes on exactly where that ends, or overlaps it.
+    Touching,
+    /// What begins in the sector in which that ends, too.
+    InSector,
+    /// What lies no further behind it than so many bytes.
+    Within(u64),
+}
+
+impl Close {
+    fn holds(self, end: u64, place: u64) -> bool {
+        place <= end
+            || match self {
+                Self::Touching => false,
+                Self::InSector => place / SECTOR == (end - 1) / SECTOR,
+                Self::Within(between) => place - end <= between,
+            }
+    }
+}
+
+/// Puts together what lies close, at most `most` bytes, a multiple of sectors, from whole sectors on.
+fn together(
+    ranges: impl Iterator<Item = (u64, usize)>,
+    close: Close,
+    most: usize,
+) -> Vec<Together> {
     let mut parts = Vec::new();
     for (range, (place, len)) in ranges.enumerate() {
         let mut from = 0;
         while from < len {
             let place = place + from as u64;
-            let len = (len - from).min(BODY_MAX - (place % SECTOR) as usize);
+            let len = (len - from).min(most - (place % SECTOR) as usize);
             parts.push(Part { range, from, len, place });
             from += len;
         }
@@ -122,13 +169,13 @@ fn together(ranges: impl Iterator<Item = (u64, usize)>, between: u64) -> Vec<Tog
         let end = part.place + part.len as u64;
         match all.last_mut() {
             Some(last)
-                if part.place <= last.end.saturating_add(between)
-                    && end - last.start / SECTOR * SECTOR <= BODY_MAX as u64 =>
+                if close.holds(last.end, part.place)
+                    && end - last.start / SECTOR * SECTOR <= most as u64 =>
             {
                 last.end = last.end.max(end);
                 last.parts.push(part);
             }
-            _ => all.push(Together { start: part.place, end, parts: vec![part] }),
+            _ => all.push(Together::alone(part)),
         }
     }
     all
@@ -139,25 +186,37 @@ impl Random {
     fn read_ranges(&mut self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
         if self.is_plain() {
             return ranges.iter_mut().try_for_each(|range| {
-                let filled = range.filled;
-                self.read_exact(range.place.get(), &mut range.into[..filled])
+                let into = &mut range.into[..range.filled];
+                range.filled = self.read_full(range.place.get(), into)?;
+                Ok(())
             });
         }
         let wanted = ranges.iter().map(|range| (range.place.get(), range.filled));
-        let all = together(wanted, BETWEEN_MAX);
+        // Under answers in time each operation has its turn: nothing is read that nobody asked for.
+        let (close, most) = match self.in_time() {
+            None => (Close::Within(BETWEEN_MAX), BODY_MAX),
+            Some(contract) => (Close::InSector, contract.len.as_usize().clamp(4096, BODY_MAX)),
+        };
+        let all = together(wanted, close, most);
         self.at_once(
-            &all,
+            all,
+            Retry::Apart,
             |connection, it| {
                 let start = it.start / SECTOR * SECTOR;
                 let len = it.end.next_multiple_of(SECTOR) - start;
                 connection.begin_read(Bytes::new(start), Bytes::new(len))
             },
             |it, bytes| {
-                for part in &it.parts {
-                    let at = (part.place - it.start / SECTOR * SECTOR) as usize;
-                    let into = &mut ranges[part.range].into[part.from..][..part.len];
-                    into.copy_from_slice(&bytes[at..][..part.len]);
+                let start = it.start / SECTOR * SECTOR;
+                let len = (it.end.next_multiple_of(SECTOR) - start) as usize;
+                if bytes.len() != len {
+                    return Err(unequal(bytes.len(), len));
                 }
+                for part in &it.parts {
+                    let into = &mut ranges[part.range].into[part.from..][..part.len];
+                    into.copy_from_slice(&bytes[(part.place - start) as usize..][..part.len]);
+                }
+                Ok(())
             },
         )
     }
@@ -172,7 +231,8 @@ impl Random {
         let Some(end) = ends.map(|ends| ends.into_iter().max().unwrap_or(0)) else {
             return Err(full(size));
         };
-        let all = together(ranges.iter().map(|(place, bytes)| (place.get(), bytes.len())), 0);
+        let given = ranges.iter().map(|(place, bytes)| (place.get(), bytes.len()));
+        let all = together(given, Close::Touching, BODY_MAX);
         let parts = || all.iter().flat_map(|it| &it.parts);
         let overlap = parts()
             .zip(parts().skip(1))
@@ -184,7 +244,8 @@ impl Random {
         self.wrote();
         let bytes = |part: &Part| &ranges[part.range].1[part.from..][..part.len];
         self.at_once(
-            &all,
+            all,
+            Retry::No,
             |connection, it| match &it.parts[..] {
                 [alone] => connection.begin_write(Bytes::new(it.start), bytes(alone)),
                 parts => {
@@ -192,7 +253,7 @@ impl Random {
                     connection.begin_write(Bytes::new(it.start), &gathered)
                 }
             },
-            |_, _| {},
+            |_, _| Ok(()),
         )?;
         Ok(end)
     }
@@ -200,28 +261,36 @@ impl Random {
     /// Begins a request for each of `all`, and hands what comes to `done`.
     fn at_once(
         &mut self,
-        all: &[Together],
+        all: Vec<Together>,
+        retry: Retry,
         begin: impl Fn(&mut BestEffort, &Together) -> Result<Tag>,
-        mut done: impl FnMut(&Together, &[u8]),
+        mut done: impl FnMut(&Together, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let connection = self.connection()?;
-        let (mut left, mut under_way) = (all.iter(), HashMap::new());
+        let (mut left, mut under_way) = (VecDeque::from(all), HashMap::new());
         let mut failed = Ok(());
         let mut go_on = || {
             loop {
                 while connection.outstanding() < AT_ONCE_MAX
                     && failed.is_ok()
-                    && let Some(next) = left.next()
+                    && let Some(next) = left.pop_front()
                 {
-                    under_way.insert(begin(connection, next)?, next);
+                    under_way.insert(begin(connection, &next)?, next);
                 }
                 if connection.outstanding() == 0 {
                     return Ok(());
                 }
                 let ended = connection.take()?;
-                let of = under_way.remove(&ended.tag).expect("what was asked for");
+                let Some(of) = under_way.remove(&ended.tag) else {
+                    let what = format!("an answer to {:?}, which was not asked", ended.tag);
+                    return Err(Error::Garbled(what));
+                };
                 match ended.result {
-                    Ok(bytes) => done(of, &bytes),
+                    Ok(bytes) => done(&of, &bytes)?,
+                    // What cannot be read may be what nobody wants.
+                    Err(_) if retry == Retry::Apart && of.parts.len() > 1 => {
+                        left.extend(of.parts.into_iter().map(Together::alone));
+                    }
                     Err(error) if failed.is_ok() => failed = Err(error),
                     Err(_) => {}
                 }
@@ -235,12 +304,21 @@ impl Random {
     }
 }
 
+/// Whether the parts of a request that fails are asked for again, each by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Retry {
+    No,
+    Apart,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Client;
+    use std::path::Path;
 
-    fn runs(ranges: &[(u64, usize)], between: u64) -> Vec<(u64, u64, usize)> {
-        let all = together(ranges.iter().copied(), between);
+    fn runs(ranges: &[(u64, usize)], close: Close) -> Vec<(u64, u64, usize)> {
+        let all = together(ranges.iter().copied(), close, BODY_MAX);
         // Each byte of each range is in one part, at its place.
         let mut seen: Vec<Vec<bool>> = ranges.iter().map(|&(_, len)| vec![false; len]).collect();
         for it in &all {
@@ -257,6 +335,26 @@ mod tests {
         all.iter().map(|it| (it.start, it.end, it.parts.len())).collect()
     }
 
+    /// Another program may cut it at any time.
+    #[test]
+    fn a_file_outside_the_pool_that_was_cut_gives_what_is_left() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(5_000).unwrap();
+        let mut random = Random::of_file(Client::at(Path::new("nowhere")), file);
+        let mut memory = [[1; 100]; 3];
+        let places = [4_900, 4_950, 9_000];
+        let mut ranges: Vec<_> = memory
+            .iter_mut()
+            .zip(places)
+            .map(|(into, place)| ReadRange {
+                filled: 100,
+                ..ReadRange::new(Bytes::new(place), into)
+            })
+            .collect();
+        random.read_ranges(&mut ranges).unwrap();
+        assert_eq!(ranges.iter().map(|range| range.filled).collect::<Vec<_>>(), [100, 50, 0]);
+    }
+
     #[test]
     fn memory_given_twice_is_seen() {
         assert!(are_apart([(10, 5), (15, 1), (0, 10), (12, 0)]));
@@ -267,20 +365,32 @@ mod tests {
 
     #[test]
     fn what_lies_close_together_goes_in_one_request() {
-        assert_eq!(runs(&[], 0), []);
-        assert_eq!(runs(&[(5, 0), (9, 1)], 0), [(9, 10, 1)]);
+        assert_eq!(runs(&[], Close::Touching), []);
+        assert_eq!(runs(&[(5, 0), (9, 1)], Close::Touching), [(9, 10, 1)]);
         // Packets without their headers.
         let packets: Vec<_> = (0..100).map(|at| (at * 188 + 4, 184)).collect();
-        assert_eq!(runs(&packets, BETWEEN_MAX), [(4, 18_800, 100)]);
-        assert_eq!(runs(&packets, 3).len(), 100);
-        assert_eq!(runs(&packets, 4).len(), 1);
+        assert_eq!(runs(&packets, Close::Within(BETWEEN_MAX)), [(4, 18_800, 100)]);
+        assert_eq!(runs(&packets, Close::Within(3)).len(), 100);
+        assert_eq!(runs(&packets, Close::Within(4)).len(), 1);
+        // Each of these begins in the sector in which the one before it ends.
+        assert_eq!(runs(&packets, Close::InSector), [(4, 18_800, 100)]);
+        assert_eq!(runs(&[(0, 10), (4_000, 96), (4_096, 4), (9_000, 1)], Close::InSector).len(), 2);
+        let short: Vec<_> = together([(1, 9_000)].into_iter(), Close::InSector, 4_096);
+        let places: Vec<_> = short.iter().map(|it| (it.start, it.end)).collect();
+        assert_eq!(places, [(1, 4_096), (4_096, 8_192), (8_192, 9_001)]);
         // In any order, overlapping, one within the other.
-        assert_eq!(runs(&[(100, 50), (0, 120), (10, 5)], 0), [(0, 150, 3)]);
-        assert_eq!(runs(&[(100_000, 1), (0, 1)], BETWEEN_MAX), [(0, 1, 1), (100_000, 100_001, 1)]);
+        assert_eq!(runs(&[(100, 50), (0, 120), (10, 5)], Close::Touching), [(0, 150, 3)]);
+        assert_eq!(
+            runs(&[(100_000, 1), (0, 1)], Close::Within(BETWEEN_MAX)),
+            [(0, 1, 1), (100_000, 100_001, 1)]
+        );
         // No longer than a request may be.
         const MAX: u64 = BODY_MAX as u64;
-        assert_eq!(runs(&[(0, BODY_MAX), (MAX, 1)], 0), [(0, MAX, 1), (MAX, MAX + 1, 1)]);
-        assert_eq!(runs(&[(1, BODY_MAX)], 0), [(1, MAX, 1), (MAX, MAX + 1, 1)]);
-        assert_eq!(runs(&[(4_095, 2 * BODY_MAX)], 0).len(), 3);
+        assert_eq!(
+            runs(&[(0, BODY_MAX), (MAX, 1)], Close::Touching),
+            [(0, MAX, 1), (MAX, MAX + 1, 1)]
+        );
+        assert_eq!(runs(&[(1, BODY_MAX)], Close::Touching), [(1, MAX, 1), (MAX, MAX + 1, 1)]);
+        assert_eq!(runs(&[(4_095, 2 * BODY_MAX)], Close::Touching).len(), 3);
     }
 }

@@ -16,6 +16,8 @@ const SECTORS_PER_TRACK: core::ops::RangeInclusive<u64> = 2..=100_000;
 const TRACKS_MAX: u64 = 1_024;
 /// The most cylinders of a zone, so that no product here leaves 64 bits.
 const CYLINDERS: core::ops::RangeInclusive<u64> = 1..=10_000_000;
+/// The most spare sectors of one range: what they take to pass stays in 64 bits.
+const SPARES_MAX: u64 = 1 << 24;
 
 /// Some cylinders whose tracks hold equally many sectors.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -239,6 +241,11 @@ impl HardDiskModel {
             "zones[{index}] has {physical} sectors; front and slips leave none, or lie outside"
         );
         if let Some(spares) = self.spares {
+            ensure!(
+                spares.sectors <= SPARES_MAX,
+                "spares has {} sectors; give at most {SPARES_MAX}",
+                spares.sectors
+            );
             ensure!(
                 CYLINDERS.contains(&spares.cylinders)
                     && spares.sectors.saturating_add(lost)
