@@ -16,6 +16,7 @@ pub(crate) mod frames;
 mod handle;
 mod listening;
 mod reader;
+mod strange;
 mod window;
 mod writer;
 
@@ -32,6 +33,7 @@ use frames::{Incoming, Outgoing, Over};
 use listening::Listening;
 use node::{Mode, StreamId};
 use std::sync::Arc;
+use strange::Strange;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use units::{Bytes, Duration};
@@ -66,9 +68,13 @@ pub async fn listen(
     let quotas = Arc::clone(&house.quotas);
     let serve = move |connection, peer, place: Place| {
         let house = house.clone();
-        async move { serve(connection, peer, &place, house).await }
+        async move { serve(connection, peer, Arc::new(place), house).await }
     };
-    reception::take(listener, door, quotas, stopping, serve, frames::refuse).await;
+    let refuse = |connection: UnixStream, problem: &Problem| {
+        let connection = Strange::<Place>::new(connection, None);
+        frames::refuse(connection.connection(), problem);
+    };
+    reception::take(listener, door, quotas, stopping, serve, refuse).await;
 }
 
 /// What a connection said first.
@@ -83,31 +89,40 @@ struct Greeting {
 async fn greeting(
     connection: UnixStream,
     peer: &Peer,
-    place: &Place,
+    place: &Arc<Place>,
     files: &Files,
 ) -> Option<Greeting> {
+    let strange = Strange::new(connection, Some(Arc::clone(place)));
+    let connection = strange.connection();
     let first = async {
-        let (hello, len, given) = frames::first(&connection, || files.hand(peer.uid)).await?;
-        let body = frames::first_body(&connection, len).await?;
+        let (hello, len, given) = frames::first(connection, || files.hand(peer.uid)).await?;
+        let body = frames::first_body(connection, len).await?;
         Ok::<_, Over>((hello, body, given))
     };
     let (hello, body, given) = tokio::select! {
         first = tokio::time::timeout(HELLO_WITHIN, first) => first.ok()?.ok()?,
         () = place.left() => {
-            frames::refuse(&connection, &reception::full(Full::GaveWay, ""));
+            frames::refuse(connection, &reception::full(Full::GaveWay, ""));
             return None;
         }
     };
     if !place.at_work() {
-        frames::refuse(&connection, &reception::full(Full::GaveWay, ""));
+        frames::refuse(connection, &reception::full(Full::GaveWay, ""));
         return None;
     }
-    Some(Greeting { hello, body, given, connection })
+    match strange.greeted() {
+        Ok(()) => Some(Greeting { hello, body, given, connection: strange.known() }),
+        Err(Over::Failed(problem)) => {
+            frames::refuse(connection, &problem);
+            None
+        }
+        Err(_) => None,
+    }
 }
 
 /// Serves one data connection to its end.
-async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) {
-    let greeting = greeting(connection, &peer, place, &house.files).await;
+async fn serve(connection: UnixStream, peer: Peer, place: Arc<Place>, house: House) {
+    let greeting = greeting(connection, &peer, &place, &house.files).await;
     let Some(Greeting { hello, body, given, connection }) = greeting else {
         return; // said nothing, or nothing that can be understood
     };

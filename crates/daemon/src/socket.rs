@@ -8,6 +8,7 @@
 use crate::config::SocketMode;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
@@ -91,9 +92,9 @@ impl Claim {
     /// Listens on all sockets. Must run inside the runtime.
     pub fn listen(&self, mode: SocketMode) -> Result<Listeners, SocketError> {
         Ok(Listeners {
-            control: listen(&self.control, mode)?,
+            control: without_descriptors(listen(&self.control, mode)?),
             data: listen(&self.data_path(), mode)?,
-            nbd: listen(&self.nbd_path(), mode)?,
+            nbd: without_descriptors(listen(&self.nbd_path(), mode)?),
         })
     }
 }
@@ -115,6 +116,13 @@ impl Drop for Claim {
         let _ = fs::remove_file(self.data_path());
         let _ = fs::remove_file(self.nbd_path());
     }
+}
+
+/// Nobody has a use for descriptors there. Where the system cannot be told so, it closes them when it finds
+/// no room for them.
+fn without_descriptors(listener: UnixListener) -> UnixListener {
+    let _ = engine::take_no_descriptors(listener.as_fd());
+    listener
 }
 
 /// Listens at `path`. The socket is made in a directory that is closed to others

@@ -1,6 +1,6 @@
 //! A user who holds on to all that a daemon gives away for nothing: connections that ask
 //! nothing, greetings and bodies that stop in the middle, answers that nobody takes, a
-//! file under a lease. Others are served beside that, streams under contract have no late
+//! file under a lease, descriptors that take an hour to close. Others are served beside that, streams under contract have no late
 //! request, and the daemon stops.
 //!
 //! The user and another one are processes of their own (65534 and 65533), which only root
@@ -18,6 +18,8 @@ use daemon::config::SocketMode;
 use daemon::quotas::own_uid;
 use real::{Real, byte, bytes, contract};
 use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -42,6 +44,7 @@ const ATTACKS: &[(&str, usize)] = &[
     ("sends half a body", 250),
     ("takes no answers", 100),
     ("offers a file under a lease", 40),
+    ("brings descriptors that take an hour to close", 40),
 ];
 
 // The attacker's side.
@@ -86,8 +89,47 @@ fn hold(attack: &str, number: usize, socket: &Path) -> Option<UnixStream> {
             let read = Head::ReadAt { tag: 1, offset: Bytes::ZERO, len: Bytes::MIB }.encode(0);
             connect(&data, &[&hello.encode(6)[..], b"attack", &read.repeat(8)].concat())
         }
+        "brings descriptors that take an hour to close" => {
+            let nbd = wire::socket::nbd_path(socket);
+            let to = [socket, &data, &nbd][number % 3];
+            // With the greeting, behind it, and in place of it.
+            let said: &[u8] = match number / 3 % 3 {
+                0 => &[&hello.encode(6)[..], b"attack"].concat(),
+                1 => b"",
+                _ => &hello.encode(200)[..16],
+            };
+            let connection = connect(to, said)?;
+            let long = takes_an_hour();
+            let _ = send_with(&connection, &long);
+            // Whoever has the last one waits.
+            std::thread::spawn(move || drop(long));
+            Some(connection)
+        }
         other => panic!("{other}"),
     }
+}
+
+/// A connection to itself that waits an hour for what nobody takes, when it is closed.
+fn takes_an_hour() -> TcpStream {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (other, _) = listener.accept().unwrap();
+    rustix::net::sockopt::set_socket_linger(&one, Some(Duration::from_secs(3_600))).unwrap();
+    one.set_nonblocking(true).unwrap();
+    while one.write(&[0; 1 << 16]).is_ok() {}
+    std::mem::forget(other); // until this process ends
+    one
+}
+
+fn send_with(to: &UnixStream, what: &TcpStream) -> std::io::Result<()> {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = [what.as_fd()];
+    assert!(control.push(SendAncillaryMessage::ScmRights(&fds)));
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(to, &[std::io::IoSlice::new(b"x")], &mut control, flags)?;
+    Ok(())
 }
 
 /// Whether the daemon has closed what was held. What it says is left unread.
@@ -250,6 +292,14 @@ impl Scene {
                     return false;
                 }
             },
+            "brings descriptors that take an hour to close" => {
+                let (one, _) = UnixStream::pair().unwrap();
+                if let Err(error) = engine::take_no_descriptors(one.as_fd()) {
+                    println!("NOT RUN: needs Linux 6.16 ({error}), to tell it to take none");
+                    return false;
+                }
+                self.start_as(ATTACKER, attack)
+            }
             _ => self.start_as(ATTACKER, attack),
         };
         wait_until_ready(&mut child, attack);

@@ -1,5 +1,6 @@
 //! Frames from and to a socket.
 
+use super::strange;
 use crate::ends::Out;
 use crate::files::{Given, Hand};
 use crate::limits::{ANSWER_TAKEN_WITHIN, FRAME_WITHIN, GOODBYE_WITHIN};
@@ -8,10 +9,7 @@ use crate::made_room::MadeRoom;
 use crate::pool::{Handed, Room};
 use crate::timely::socket::{Reading, Writing};
 use bytes::Buf;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg,
-};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -71,7 +69,11 @@ pub async fn first_body(connection: &UnixStream, len: usize) -> Result<Vec<u8>, 
     let (mut body, mut have) = (vec![0; len], 0);
     while have < len {
         let rest = &mut body[have..];
-        let (read, ()) = arrived(connection, || Ok((connection.try_read(rest)?, ()))).await?;
+        let (read, rights) = arrived(connection, || strange::receive(connection, rest)).await?;
+        if !rights.is_empty() {
+            strange::close_apart(rights);
+            return Err(strange::unasked());
+        }
         have += read;
     }
     Ok(body)
@@ -93,26 +95,22 @@ async fn arrived<T>(
     }
 }
 
-/// Some bytes, and the first of the descriptors that came with them. Others are closed;
-/// all are where there is no hand for them: the kernel does that without asking the file.
+/// Some bytes, and the descriptors that came with them, where there is a hand for them. Others are closed
+/// apart.
 fn receive(
     connection: &UnixStream,
     into: &mut [u8],
     hand: Option<Hand>,
 ) -> io::Result<(usize, Option<Given>)> {
-    let Some(hand) = hand else {
-        return Ok((rustix::io::read(connection, into)?, None));
+    let (read, rights) = strange::receive(connection, into)?;
+    let given = match hand {
+        Some(hand) if !rights.is_empty() => Some(Given::new(rights, hand)),
+        _ => {
+            strange::close_apart(rights);
+            None
+        }
     };
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let into = &mut [io::IoSliceMut::new(into)];
-    let received = recvmsg(connection, into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-    let rights = ancillary.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-        _ => None,
-    });
-    let descriptors: Vec<_> = rights.flatten().collect();
-    Ok((received.bytes, (!descriptors.is_empty()).then(|| Given::new(descriptors, hand))))
+    Ok((read, given))
 }
 
 /// Tells a program whose connection is not served why.
