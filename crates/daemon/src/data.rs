@@ -111,9 +111,9 @@ async fn greeting(
         return None;
     }
     match strange.greeted() {
-        Ok(()) => Some(Greeting { hello, body, given, connection: strange.known() }),
-        Err(Over::Failed(problem)) => {
-            frames::refuse(connection, &problem);
+        Ok(true) => Some(Greeting { hello, body, given, connection: strange.known() }),
+        Ok(false) => {
+            frames::refuse(connection, &protocol(strange::UNASKED));
             None
         }
         Err(_) => None,

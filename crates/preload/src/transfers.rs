@@ -87,10 +87,11 @@ pub unsafe extern "C" fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssiz
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
     match table::find(fd) {
-        // SAFETY: write(2) asks for `len` bytes.
-        Some(open) => {
-            guard(-1, || Ok(at_end(&open)?.write(unsafe { bytes(data, len) })? as ssize_t))
-        }
+        Some(open) => guard(-1, || {
+            // SAFETY: write(2) asks for `len` bytes.
+            let data = unsafe { bytes(data, len) };
+            Ok(at_end(&open)?.write(data)? as ssize_t)
+        }),
         // SAFETY: the caller's arguments, passed on.
         None => unsafe { real::write(fd, data, len) },
     }

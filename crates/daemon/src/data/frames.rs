@@ -72,7 +72,7 @@ pub async fn first_body(connection: &UnixStream, len: usize) -> Result<Vec<u8>, 
         let (read, rights) = arrived(connection, || strange::receive(connection, rest)).await?;
         if !rights.is_empty() {
             strange::close_apart(rights);
-            return Err(strange::unasked());
+            return Err(Over::Failed(super::protocol(strange::UNASKED)));
         }
         have += read;
     }

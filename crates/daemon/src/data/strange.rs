@@ -7,8 +7,6 @@
 //! greeting on the system takes no more of them (Linux 6.16; the other sockets take none at all). An
 //! older system cannot be told that: what comes later is closed where it is found.
 
-use super::frames::Over;
-use super::protocol;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -16,6 +14,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::UnixStream;
+
+/// What is wrong with descriptors for which there is no use.
+pub const UNASKED: &str = "descriptors come with the first frame alone";
 
 /// The most descriptors of one message.
 const RIGHTS_MAX: usize = 253;
@@ -41,12 +42,12 @@ impl<P: Send + Sync + 'static> Strange<P> {
         self.0.take().expect("known once").0
     }
 
-    /// The greeting is over: no descriptor comes from now on, and none lies behind it.
-    pub fn greeted(&self) -> Result<(), Over> {
+    /// The greeting is over: no descriptor comes from now on. Says whether none lies behind it.
+    pub fn greeted(&self) -> io::Result<bool> {
         let socket = self.connection().as_fd();
         // An old system cannot be told so.
         if engine::take_no_descriptors(socket).is_err() || !is_something_in(self.connection()) {
-            return Ok(());
+            return Ok(true);
         }
         engine::peek_from(socket, Some(0))?;
         loop {
@@ -54,13 +55,14 @@ impl<P: Send + Sync + 'static> Strange<P> {
             match receive_by(self.connection(), &mut bytes, RecvFlags::PEEK) {
                 Ok((0, _)) => break,
                 // These are copies: the system has the descriptors, too.
-                Ok((_, rights)) if !rights.is_empty() => return Err(unasked()),
+                Ok((_, rights)) if !rights.is_empty() => return Ok(false),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
-        Ok(engine::peek_from(socket, None)?)
+        engine::peek_from(socket, None)?;
+        Ok(true)
     }
 }
 
@@ -87,11 +89,6 @@ impl<P: Send + Sync + 'static> Drop for Strange<P> {
             }
         });
     }
-}
-
-/// Descriptors for which there is no use.
-pub fn unasked() -> Over {
-    Over::Failed(protocol("descriptors come with the first frame, one at the most"))
 }
 
 /// Closes descriptors where nobody waits for that.
@@ -195,11 +192,8 @@ mod tests {
         let (sent, other) = lingers();
         send(&theirs, &sent).unwrap();
         drop(sent);
-        match Strange::<()>::new(ours, None).greeted() {
-            Err(Over::Failed(_)) => {}
-            Ok(()) if engine::take_no_descriptors(theirs.as_fd()).is_err() => {} // an old system
-            _ => panic!("it brought a descriptor"),
-        }
+        let is_new = engine::take_no_descriptors(theirs.as_fd()).is_ok();
+        assert_eq!(Strange::<()>::new(ours, None).greeted().unwrap(), !is_new);
         drop(other);
     }
 
@@ -209,7 +203,7 @@ mod tests {
         let is_new = engine::take_no_descriptors(theirs.as_fd()).is_ok();
         theirs.write_all(&[7; 50_000]).unwrap();
         let strange = Strange::<()>::new(ours, None);
-        strange.greeted().ok().unwrap();
+        assert!(strange.greeted().unwrap());
         let mut ours = strange.known();
         assert_eq!(send(&theirs, &theirs).is_err(), is_new, "none is taken any more");
         theirs.write_all(&[8; 10]).unwrap();
@@ -223,6 +217,6 @@ mod tests {
         theirs.write_all(&[7; 50_000]).unwrap();
         send(&theirs, &theirs).unwrap();
         theirs.write_all(&[8; 10]).unwrap();
-        assert_eq!(Strange::<()>::new(ours, None).greeted().is_err(), is_new);
+        assert_eq!(Strange::<()>::new(ours, None).greeted().unwrap(), !is_new);
     }
 }
