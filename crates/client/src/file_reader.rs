@@ -2,7 +2,7 @@
 
 use crate::Reader;
 use crate::carried_reader::CarriedReader;
-use crate::{Client, Error, Result};
+use crate::{Client, Error, Result, connection};
 use rustix::fs::OFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::fs::{File, OpenOptions};
@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use units::Bytes;
 use wire::control::{Contract, FileDevices, FileOpen, FileOpened};
-use wire::frame::{HEAD_LEN, Head, VERSION};
+use wire::frame::{Head, VERSION};
 use wire::{Code, Problem};
 
 impl Client {
@@ -70,23 +70,20 @@ impl Client {
             UnixStream::connect(&socket).map_err(|cause| Error::no_daemon(&socket, cause))?;
         let request = FileOpen { contract, start_bytes: start };
         let body = serde_json::to_vec(&request).expect("messages are JSON");
-        let head = Head::HelloFile { version: VERSION }.encode(body.len());
-        let sent = give(&connection, &head, file)?;
-        connection.write_all(&head[sent..])?;
+        connection.write_all(&Head::HelloFile { version: VERSION }.encode(body.len()))?;
         connection.write_all(&body)?;
-        let mut head = [0; HEAD_LEN];
-        connection.read_exact(&mut head)?;
-        let garbled = |what: String| Error::Garbled(what);
-        let (head, len) = Head::decode(&head).map_err(|error| garbled(error.to_string()))?;
-        let mut body = vec![0; len];
-        connection.read_exact(&mut body)?;
-        let parsed = |error: serde_json::Error| garbled(error.to_string());
+        let (mut head, mut body) = receive(&mut connection)?;
+        if head == Head::Give {
+            give(&connection, &Head::Given.encode(0), file)?;
+            (head, body) = receive(&mut connection)?;
+        }
+        let parsed = |error: serde_json::Error| Error::Garbled(error.to_string());
         match head {
             Head::FileOpened { .. } => serde_json::from_slice(&body).map_err(parsed),
             Head::Refused { .. } => {
                 Err(Error::Problem(Box::new(serde_json::from_slice(&body).map_err(parsed)?)))
             }
-            other => Err(crate::connection::error_in(other, &body)),
+            other => Err(connection::error_in(other, &body)),
         }
     }
 
@@ -119,16 +116,25 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Sends the first bytes, with the descriptor; gives how many they were.
-fn give(connection: &UnixStream, bytes: &[u8], file: &File) -> io::Result<usize> {
+/// The next frame.
+fn receive(connection: &mut UnixStream) -> Result<(Head, Vec<u8>)> {
+    let (head, len) = connection::receive_head(connection)?;
+    let mut body = vec![0; len];
+    connection.read_exact(&mut body)?;
+    Ok((head, body))
+}
+
+/// Sends a head, with the descriptor.
+fn give(connection: &UnixStream, head: &[u8], file: &File) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let given = [file.as_fd()];
     assert!(ancillary.push(SendAncillaryMessage::ScmRights(&given)), "there is space for one");
     loop {
-        match sendmsg(connection, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
+        match sendmsg(connection, &[IoSlice::new(head)], &mut ancillary, SendFlags::NOSIGNAL) {
             Err(rustix::io::Errno::INTR) => {}
-            sent => return Ok(sent?),
+            Ok(sent) if sent < head.len() => return Err(io::ErrorKind::WriteZero.into()),
+            sent => return Ok(sent.map(drop)?),
         }
     }
 }

@@ -13,15 +13,15 @@ pub(crate) mod account;
 mod best_effort;
 mod file;
 pub(crate) mod frames;
+mod give;
 mod handle;
 mod listening;
 mod reader;
-mod strange;
 mod window;
 mod writer;
 
 use crate::door::{Door, Full, Place};
-use crate::files::{Files, Given};
+use crate::files::Files;
 use crate::limits::HELLO_WITHIN;
 use crate::pool::{Ask, Entry};
 use crate::quotas::{Peer, Quotas};
@@ -33,7 +33,6 @@ use frames::{Incoming, Outgoing, Over};
 use listening::Listening;
 use node::{Mode, StreamId};
 use std::sync::Arc;
-use strange::Strange;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use units::{Bytes, Duration};
@@ -68,64 +67,43 @@ pub async fn listen(
     let quotas = Arc::clone(&house.quotas);
     let serve = move |connection, peer, place: Place| {
         let house = house.clone();
-        async move { serve(connection, peer, Arc::new(place), house).await }
+        async move { serve(connection, peer, &place, house).await }
     };
-    let refuse = |connection: UnixStream, problem: &Problem| {
-        let connection = Strange::<Place>::new(connection, None);
-        frames::refuse(connection.connection(), problem);
-    };
-    reception::take(listener, door, quotas, stopping, serve, refuse).await;
+    reception::take(listener, door, quotas, stopping, serve, frames::refuse).await;
 }
 
 /// What a connection said first.
 struct Greeting {
     hello: Head,
     body: Vec<u8>,
-    given: Option<Given>,
     connection: UnixStream,
 }
 
 /// Waits for the greeting. None where it does not come, or its place is given away.
-async fn greeting(
-    connection: UnixStream,
-    peer: &Peer,
-    place: &Arc<Place>,
-    files: &Files,
-) -> Option<Greeting> {
-    let strange = Strange::new(connection, Some(Arc::clone(place)));
-    let connection = strange.connection();
-    let first = async {
-        let (hello, len, given) = frames::first(connection, || files.hand(peer.uid)).await?;
-        let body = frames::first_body(connection, len).await?;
-        Ok::<_, Over>((hello, body, given))
-    };
-    let (hello, body, given) = tokio::select! {
-        first = tokio::time::timeout(HELLO_WITHIN, first) => first.ok()?.ok()?,
+async fn greeting(mut connection: UnixStream, place: &Place) -> Option<Greeting> {
+    let first = tokio::time::timeout(HELLO_WITHIN, frames::first(&mut connection));
+    let (hello, body) = tokio::select! {
+        first = first => first.ok()?.ok()?,
         () = place.left() => {
-            frames::refuse(connection, &reception::full(Full::GaveWay, ""));
+            frames::refuse(&connection, &reception::full(Full::GaveWay, ""));
             return None;
         }
     };
     if !place.at_work() {
-        frames::refuse(connection, &reception::full(Full::GaveWay, ""));
+        frames::refuse(&connection, &reception::full(Full::GaveWay, ""));
         return None;
     }
-    match strange.greeted() {
-        Ok(true) => Some(Greeting { hello, body, given, connection: strange.known() }),
-        Ok(false) => {
-            frames::refuse(connection, &protocol(strange::UNASKED));
-            None
-        }
-        Err(_) => None,
-    }
+    Some(Greeting { hello, body, connection })
 }
 
 /// Serves one data connection to its end.
-async fn serve(connection: UnixStream, peer: Peer, place: Arc<Place>, house: House) {
-    let greeting = greeting(connection, &peer, &place, &house.files).await;
-    let Some(Greeting { hello, body, given, connection }) = greeting else {
+async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) {
+    let Some(Greeting { hello, body, connection }) = greeting(connection, place).await else {
         return; // said nothing, or nothing that can be understood
     };
+    if let Head::HelloFile { version: VERSION } = hello {
+        return file::open(&body, connection, peer, house).await;
+    }
     let lane = house.timely.lane(peer.uid, is_under_contract(&hello, &body, &house));
     if matches!(hello, Head::HelloVolume { .. } | Head::HelloInTime { .. }) {
         reception::hold_answers(&connection);
@@ -148,9 +126,6 @@ async fn serve(connection: UnixStream, peer: Peer, place: Arc<Place>, house: Hou
             format!("the daemon speaks version {VERSION} of the data protocol, not {version}");
         let problem = Problem::new(Code::Version, what, "use a client of the daemon's version");
         return output.fail_last(&problem).await;
-    }
-    if let Head::HelloFile { .. } = hello {
-        return file::open(&body, given, peer, house, &output).await;
     }
     let House { entry, sessions, quotas, keep_alive, .. } = house;
     let ask = entry.by(quotas.who(&peer));

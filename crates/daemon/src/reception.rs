@@ -25,7 +25,7 @@ pub async fn take<S>(
     quotas: Arc<Quotas>,
     mut stopping: watch::Receiver<bool>,
     serve: impl Fn(UnixStream, Peer, Place) -> S,
-    refuse: impl Fn(UnixStream, &Problem),
+    refuse: impl Fn(&UnixStream, &Problem),
 ) where
     S: Future<Output = ()> + Send + 'static,
 {
@@ -38,7 +38,7 @@ pub async fn take<S>(
                 .await
             {
                 Ok(place) => drop(tokio::spawn(serve(connection, peer, place))),
-                Err(why) => refuse(connection, &full(why, &quotas.name(&peer))),
+                Err(why) => refuse(&connection, &full(why, &quotas.name(&peer))),
             }
         }
     };

@@ -92,9 +92,9 @@ impl Claim {
     /// Listens on all sockets. Must run inside the runtime.
     pub fn listen(&self, mode: SocketMode) -> Result<Listeners, SocketError> {
         Ok(Listeners {
-            control: without_descriptors(listen(&self.control, mode)?),
+            control: listen(&self.control, mode)?,
             data: listen(&self.data_path(), mode)?,
-            nbd: without_descriptors(listen(&self.nbd_path(), mode)?),
+            nbd: listen(&self.nbd_path(), mode)?,
         })
     }
 }
@@ -118,13 +118,6 @@ impl Drop for Claim {
     }
 }
 
-/// Nobody has a use for descriptors there. Where the system cannot be told so, it closes them when it finds
-/// no room for them.
-fn without_descriptors(listener: UnixListener) -> UnixListener {
-    let _ = engine::take_no_descriptors(listener.as_fd());
-    listener
-}
-
 /// Listens at `path`. The socket is made in a directory that is closed to others
 /// and moved to its place with its permissions set: there is no moment in which
 /// it is open to more than `mode` says.
@@ -142,6 +135,8 @@ fn listen(path: &Path, mode: SocketMode) -> Result<UnixListener, SocketError> {
     let inside = nest.join(IN_NEST);
     let made = (|| {
         let listener = UnixListener::bind(&inside)?;
+        // Who has a use for one asks for it (`data::give`); an old system cannot be told so.
+        let _ = engine::take_descriptors(listener.as_fd(), false);
         fs::set_permissions(&inside, fs::Permissions::from_mode(mode.0))?;
         fs::rename(&inside, path)?;
         Ok(listener)

@@ -91,16 +91,32 @@ fn hold(attack: &str, number: usize, socket: &Path) -> Option<UnixStream> {
         }
         "brings descriptors that take an hour to close" => {
             let nbd = wire::socket::nbd_path(socket);
-            let to = [socket, &data, &nbd][number % 3];
-            // With the greeting, behind it, and in place of it.
-            let said: &[u8] = match number / 3 % 3 {
-                0 => &[&hello.encode(6)[..], b"attack"].concat(),
-                1 => b"",
-                _ => &hello.encode(200)[..16],
-            };
-            let connection = connect(to, said)?;
             let long = takes_an_hour();
-            let _ = send_with(&connection, &long);
+            let connection = if number % 2 == 0 {
+                let to = [socket, &data, &nbd][number / 2 % 3];
+                let connection = connect(to, b"")?;
+                let _ = send_with(&connection, b"x", &[&long]);
+                connection
+            } else {
+                // When it is asked for: that one, with another, behind it, or with something else.
+                let asked = br#"{"contract":{"rate_bytes_per_second":1000,"block_bytes":4096,"burst_bytes":4096},"start_bytes":0}"#;
+                let hello = Head::HelloFile { version: VERSION }.encode(asked.len());
+                let mut connection = connect(&data, &[&hello[..], asked].concat())?;
+                connection.set_nonblocking(false).unwrap();
+                connection.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+                let mut give = [0; wire::frame::HEAD_LEN];
+                if connection.read_exact(&mut give).is_ok() && give == Head::Give.encode(0) {
+                    let given = Head::Given.encode(0);
+                    let _ = match number / 2 % 4 {
+                        0 => send_with(&connection, &given, &[&long]),
+                        1 => send_with(&connection, &given, &[&long, &long]),
+                        2 => send_with(&connection, &given, &[&long])
+                            .and_then(|()| send_with(&connection, b"x", &[&long])),
+                        _ => send_with(&connection, b"x", &[&long]),
+                    };
+                }
+                connection
+            };
             // Whoever has the last one waits.
             std::thread::spawn(move || drop(long));
             Some(connection)
@@ -121,14 +137,14 @@ fn takes_an_hour() -> TcpStream {
     one
 }
 
-fn send_with(to: &UnixStream, what: &TcpStream) -> std::io::Result<()> {
+fn send_with(to: &UnixStream, said: &[u8], what: &[&TcpStream]) -> std::io::Result<()> {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let fds = [what.as_fd()];
+    let fds: Vec<_> = what.iter().map(|what| what.as_fd()).collect();
     assert!(control.push(SendAncillaryMessage::ScmRights(&fds)));
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    sendmsg(to, &[std::io::IoSlice::new(b"x")], &mut control, flags)?;
+    sendmsg(to, &[std::io::IoSlice::new(said)], &mut control, flags)?;
     Ok(())
 }
 
@@ -160,14 +176,15 @@ fn attack(attack: &str, many: usize, socket: &Path) -> ! {
 /// Python can set a lease without a word of `unsafe`.
 const LEASE: &str = r#"
 import fcntl, os, signal, socket, struct, sys, time
-data, path, many = sys.argv[1], sys.argv[2], int(sys.argv[3])
+data, path, many, version = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 with open(path, "wb") as file:
     file.write(b"x" * 1000000)
 file = os.open(path, os.O_RDONLY)
 signal.signal(signal.SIGIO, signal.SIG_IGN)
 body = (b'{"contract":{"rate_bytes_per_second":1000,"block_bytes":4096,"burst_bytes":4096},'
         b'"start_bytes":0}')
-head = struct.pack("<IBBHQQQ", len(body), 32, 0, 2, 0, 0, 0)
+def head(length, kind, code=0):
+    return struct.pack("<IBBHQQQ", length, kind, 0, code, 0, 0, 0)
 held = [None] * many
 print("ready", flush=True)
 while True:
@@ -186,8 +203,11 @@ while True:
         if one is None:
             try:
                 one = socket.socket(socket.AF_UNIX)
+                one.settimeout(2)
                 one.connect(data)
-                socket.send_fds(one, [head + body], [file])
+                one.sendall(head(len(body), 32, version) + body)
+                if one.recv(32) == head(0, 98):
+                    socket.send_fds(one, [head(0, 33)], [file])
             except OSError:
                 pass
             held[at] = one
@@ -294,7 +314,7 @@ impl Scene {
             },
             "brings descriptors that take an hour to close" => {
                 let (one, _) = UnixStream::pair().unwrap();
-                if let Err(error) = engine::take_no_descriptors(one.as_fd()) {
+                if let Err(error) = engine::take_descriptors(one.as_fd(), false) {
                     println!("NOT RUN: needs Linux 6.16 ({error}), to tell it to take none");
                     return false;
                 }
@@ -313,7 +333,7 @@ impl Scene {
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777))?;
         let mut command = Command::new("python3");
         command.arg("-c").arg(LEASE).arg(self.daemon().data_socket());
-        command.arg(folder.join("file")).arg(many.to_string());
+        command.arg(folder.join("file")).arg(many.to_string()).arg(VERSION.to_string());
         command.stdout(Stdio::piped()).uid(ATTACKER).gid(ATTACKER).spawn()
     }
 

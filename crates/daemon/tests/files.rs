@@ -220,7 +220,64 @@ fn what_cannot_be_promised_is_refused_in_words() {
     assert!(client.streams().unwrap().is_empty());
 }
 
-/// The protocol's own corners: no descriptor, no JSON, several descriptors.
+/// What is given in place of one descriptor: none, two, one behind something else, or more behind it.
+#[test]
+fn only_the_descriptor_that_was_asked_for_is_taken() {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    use std::io::IoSlice;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+    use wire::frame::{HEAD_LEN, Head, VERSION};
+    let scene = Scene::new();
+    let file = File::open(scene.file("given", &noise(1 << 20))).unwrap();
+    let send = |to: &UnixStream, said: &[u8], count: usize| {
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let fds = vec![file.as_fd(); count];
+        assert!(count == 0 || control.push(SendAncillaryMessage::ScmRights(&fds)));
+        sendmsg(to, &[IoSlice::new(said)], &mut control, SendFlags::NOSIGNAL)
+    };
+    let (one, _) = UnixStream::pair().unwrap();
+    let is_new = engine::take_descriptors(one.as_fd(), false).is_ok();
+    let request = br#"{"contract":{"rate_bytes_per_second":1000,"block_bytes":4096,"burst_bytes":4096},"start_bytes":0}"#;
+    let given = Head::Given.encode(0);
+    let asked = || {
+        let mut socket = UnixStream::connect(scene.daemon.data_socket()).unwrap();
+        assert_eq!(send(&socket, b"x", 1).is_err(), is_new, "nobody has asked for one");
+        if !is_new {
+            socket = UnixStream::connect(scene.daemon.data_socket()).unwrap();
+        }
+        let hello = Head::HelloFile { version: VERSION }.encode(request.len());
+        socket.write_all(&[&hello[..], request].concat()).unwrap();
+        let mut give = [0; HEAD_LEN];
+        socket.read_exact(&mut give).unwrap();
+        assert_eq!(Head::decode(&give).unwrap(), (Head::Give, 0));
+        socket
+    };
+    for (said, count) in [
+        (&given[..], 0),
+        (&given, 2),
+        (&given, 4),
+        (b"x", 1),
+        (&Head::Close.encode(0), 1),
+        (&[&given[..], b"x"].concat(), 1),
+    ] {
+        let mut socket = asked();
+        send(&socket, said, count).unwrap();
+        let mut told = Vec::new();
+        let _ = socket.read_to_end(&mut told); // where something was left unread, it is reset
+        assert!(told.is_empty(), "{count} with {} bytes: {told:?}", said.len());
+    }
+    // Who gives exactly that is answered.
+    let mut socket = asked();
+    send(&socket, &given, 1).unwrap();
+    let mut answer = [0; HEAD_LEN];
+    socket.read_exact(&mut answer).unwrap();
+    let (head, _) = Head::decode(&answer).unwrap();
+    assert!(matches!(head, Head::FileOpened { .. } | Head::Refused { .. }), "{head:?}");
+}
+
+/// The protocol's own corners: no JSON, and not what it must say.
 #[test]
 fn a_hello_without_a_file_is_refused() {
     use wire::frame::{HEAD_LEN, Head, VERSION};

@@ -85,20 +85,12 @@ pub fn peer_groups(socket: std::os::fd::BorrowedFd<'_>) -> std::io::Result<Vec<u
     sys::peer_groups(socket)
 }
 
-/// From now on the system takes no descriptors for this unix socket, nor for those that a listening one
-/// gives: who sends some is refused. To let go of them could take as long as he likes.
+/// Whether the system takes descriptors (`SCM_RIGHTS`) for this unix socket, and for those that a listening
+/// one gives, from now on. Otherwise who sends some is refused. To let go of one can take as long as he
+/// likes.
 ///
 /// # Errors
-/// Where the system cannot be told so (before Linux 6.16).
-pub fn take_no_descriptors(socket: std::os::fd::BorrowedFd<'_>) -> std::io::Result<()> {
-    sys::take_no_descriptors(socket)
-}
-
-/// Looks at what lies in a unix socket (`MSG_PEEK`) begin so many bytes behind the next one from now on,
-/// each where the one before ended; or at the next byte, each of them, as without this.
-///
-/// # Errors
-/// As setsockopt(2).
-pub fn peek_from(socket: std::os::fd::BorrowedFd<'_>, offset: Option<u16>) -> std::io::Result<()> {
-    sys::peek_from(socket, offset)
+/// Where the system cannot be told so (before Linux 6.16): it takes them.
+pub fn take_descriptors(socket: std::os::fd::BorrowedFd<'_>, takes: bool) -> std::io::Result<()> {
+    sys::take_descriptors(socket, takes)
 }

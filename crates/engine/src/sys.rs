@@ -223,25 +223,16 @@ pub(crate) fn set_io_class(class: libc::c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// From now on the system takes no descriptors for this unix socket, nor for those that a listening one
-/// gives: who sends some is refused.
-pub(crate) fn take_no_descriptors(socket: BorrowedFd<'_>) -> io::Result<()> {
+/// Whether the system takes descriptors for this unix socket, and for those that a listening one gives, from
+/// now on: who sends some is refused otherwise.
+pub(crate) fn take_descriptors(socket: BorrowedFd<'_>, takes: bool) -> io::Result<()> {
     const SO_PASSRIGHTS: libc::c_int = 83; // Linux 6.16
-    set_number(socket, SO_PASSRIGHTS, 0)
-}
-
-/// Looks (`MSG_PEEK`) begin so far behind the next byte from now on, each where the one before ended; or
-/// at the next byte, each of them.
-pub(crate) fn peek_from(socket: BorrowedFd<'_>, offset: Option<u16>) -> io::Result<()> {
-    set_number(socket, libc::SO_PEEK_OFF, offset.map_or(-1, libc::c_int::from))
-}
-
-/// Sets an option of a socket that is one number.
-fn set_number(socket: BorrowedFd<'_>, option: libc::c_int, number: libc::c_int) -> io::Result<()> {
+    let number = libc::c_int::from(takes);
     let (place, len) = (std::ptr::from_ref(&number).cast(), size_of::<libc::c_int>() as u32);
     // SAFETY: the option is one number, which outlives the call.
-    let result =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, place, len) };
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_PASSRIGHTS, place, len)
+    };
     check(result).map(drop)
 }
 

@@ -26,7 +26,7 @@ use std::fmt;
 use units::{Bytes, Duration, OutOfRange, Outside};
 
 /// The version of this protocol, sent in the first frame of each side.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 /// Length of every head.
 pub const HEAD_LEN: usize = 32;
 /// Longest body: the longest single transfer of a disk.
@@ -76,14 +76,17 @@ pub enum Head {
         /// In nanoseconds, in `tag`.
         every: Duration,
     },
-    /// Client, first, with the descriptor of a file that it has opened for reading: a
-    /// contract on that file. The body is a [`FileOpen`](crate::control::FileOpen) in
-    /// JSON. Answer: [`Head::FileOpened`] or [`Head::Refused`], and the connection ends;
-    /// the stream's bytes then travel as every stream's.
+    /// Client, first: a contract on a file. The body is a
+    /// [`FileOpen`](crate::control::FileOpen) in JSON. Answer: [`Head::Give`] and, when the file is
+    /// given, [`Head::FileOpened`]; or [`Head::Refused`]. Then the connection ends; the stream's
+    /// bytes travel as every stream's.
     HelloFile {
         /// The client's [`VERSION`].
         version: u16,
     },
+    /// Client, to [`Head::Give`], with the descriptor of a file that it has opened for reading, and no
+    /// other.
+    Given,
     /// Client, first: this stream's window is shared memory. [`Head::Welcome`] then comes
     /// with two descriptors: the control page, and the data.
     HelloWindow {
@@ -182,6 +185,9 @@ pub enum Head {
         /// Until the first bytes are there, at the most; in nanoseconds in `len`.
         ready: Duration,
     },
+    /// The client may hand over the file of its [`Head::HelloFile`] now: before, and otherwise, the
+    /// daemon takes no descriptors.
+    Give,
     /// The contract on a file is taken. The body is a
     /// [`FileOpened`](crate::control::FileOpened) in JSON.
     FileOpened {
@@ -336,6 +342,7 @@ pub const KINDS: &[Kind] = &[
     kind(13, "Pause", 0),
     kind(20, "HelloInTime", NAME_MAX),
     kind(32, "HelloFile", JSON_MAX),
+    kind(33, "Given", 0),
     kind(65, "Welcome", 0),
     kind(66, "Data", BODY_MAX),
     kind(67, "End", 0),
@@ -353,6 +360,7 @@ pub const KINDS: &[Kind] = &[
     kind(79, "Steady", 0),
     kind(96, "FileOpened", JSON_MAX),
     kind(97, "Refused", JSON_MAX),
+    kind(98, "Give", 0),
 ];
 
 /// A stated priority as a number; zero where none is.
@@ -406,6 +414,8 @@ impl Head {
                 Raw { kind: 78, tag: first, offset: offset.get(), len, ..raw }
             }
             Self::HelloFile { version } => Raw { kind: 32, code: version, ..raw },
+            Self::Given => Raw { kind: 33, ..raw },
+            Self::Give => Raw { kind: 98, ..raw },
             Self::FileOpened { stream } => Raw { kind: 96, tag: stream, ..raw },
             Self::Refused { code } => Raw { kind: 97, code: code as u16, ..raw },
             Self::Next { len } => Raw { kind: 3, len: len.get(), ..raw },
@@ -465,6 +475,8 @@ impl Head {
                 Self::Sought { first: tag, offset, ready }
             }
             32 => Self::HelloFile { version: code },
+            33 => Self::Given,
+            98 => Self::Give,
             96 => Self::FileOpened { stream: tag },
             97 => Self::Refused { code: Code::from_number(code).ok_or(FrameError::Field(kind))? },
             3 => Self::Next { len },

@@ -40,6 +40,8 @@ fn every_head() -> Vec<Head> {
             every: Duration::from_millis(500),
         },
         Head::HelloFile { version: 1 },
+        Head::Given,
+        Head::Give,
         Head::FileOpened { stream: 8 },
         Head::Refused { code: Code::Refused },
         Head::HelloWindow { version: 2, stream: 9 },

@@ -1,35 +1,38 @@
 //! A connection that opens a file under contract: one question, one answer. The stream's
 //! bytes then travel on a connection of their own, as every stream's.
 
-use super::House;
 use super::frames::Outgoing;
+use super::{House, give};
 use crate::convert;
 use crate::files::Given;
-use crate::limits::{ATTACH_WITHIN, FILES_PER_USER, GOODBYE_WITHIN};
+use crate::limits::{ATTACH_WITHIN, FILES_AT_ONCE, FILES_PER_USER, GOODBYE_WITHIN};
 use crate::quotas::{Asked, Peer};
 use crate::sessions::{Opened, Stop};
+use crate::timely::socket;
 use node::Mode;
+use tokio::net::UnixStream;
 use wire::control::{FileOpen, FileOpened};
 use wire::frame::Head;
 use wire::{Code, Problem};
 
-/// Opens what `given` is, under the contract in `body`, and answers.
-pub async fn open(body: &[u8], given: Option<Given>, peer: Peer, house: House, output: &Outgoing) {
-    // A task of its own: a stream that was opened must be known to the sessions, whatever
-    // becomes of the connection.
-    let opened = match (serde_json::from_slice::<FileOpen>(body), given) {
-        (Ok(request), Some(given)) => {
-            let opened = tokio::spawn(open_file(house, peer, given, request)).await;
-            opened.unwrap_or_else(|_| {
-                let what = "the request ended in a fault";
-                Err(Box::new(Problem::new(Code::Internal, what, "see the daemon's messages")))
-            })
-        }
-        (Err(error), _) => Err(Box::new(super::protocol(format!("HelloFile: {error}")))),
-        (_, None) => Err(Box::new(super::protocol(format!(
-            "HelloFile without a descriptor, or with more than {FILES_PER_USER} of one user that \
-             the daemon has to look at"
-        )))),
+/// Opens the file that the program gives when it is asked to, under the contract in `body`, and answers.
+pub async fn open(body: &[u8], connection: UnixStream, peer: Peer, house: House) {
+    let (connection, opened) = match serde_json::from_slice::<FileOpen>(body) {
+        Err(error) => (connection, Err(super::protocol(format!("HelloFile: {error}")))),
+        Ok(request) => match house.files.hand(peer.uid) {
+            None => (connection, Err(no_hand())),
+            Some(hand) => {
+                let Some((connection, given)) = give::ask(connection, hand).await else { return };
+                // A task of its own: a stream that was opened must be known to the sessions,
+                // whatever becomes of the connection.
+                let opened = tokio::spawn(open_file(house, peer, given, request)).await;
+                let opened = opened.unwrap_or_else(|_| {
+                    let what = "the request ended in a fault";
+                    Err(Box::new(Problem::new(Code::Internal, what, "see the daemon's messages")))
+                });
+                (connection, opened.map_err(|problem| *problem))
+            }
+        },
     };
     let (head, answer) = match &opened {
         Ok(opened) => (Head::FileOpened { stream: opened.id }, serde_json::to_vec(opened)),
@@ -37,7 +40,16 @@ pub async fn open(body: &[u8], given: Option<Given>, peer: Peer, house: House, o
     };
     let mut answer = answer.expect("messages are JSON");
     answer.truncate(head.body_max());
+    let (_input, output) = socket::split(connection);
+    let output = Outgoing::new(output);
     let _ = tokio::time::timeout(GOODBYE_WITHIN, output.send(head, &answer)).await;
+}
+
+fn no_hand() -> Problem {
+    let what = format!(
+        "the daemon has {FILES_PER_USER} files of this user to look at, or {FILES_AT_ONCE} of all users"
+    );
+    Problem::new(Code::Busy, what, "try again when some of them were answered")
 }
 
 async fn open_file(

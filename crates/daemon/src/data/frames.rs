@@ -1,8 +1,6 @@
 //! Frames from and to a socket.
 
-use super::strange;
 use crate::ends::Out;
-use crate::files::{Given, Hand};
 use crate::limits::{ANSWER_TAKEN_WITHIN, FRAME_WITHIN, GOODBYE_WITHIN};
 use crate::lock::AsyncMutex;
 use crate::made_room::MadeRoom;
@@ -15,7 +13,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::pin::pin;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Interest};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use units::Duration;
@@ -46,71 +44,15 @@ impl From<io::Error> for Over {
 /// Small frames are read many at a time; bodies go to their place directly.
 const HEADS_BUFFER: usize = 4096;
 
-/// The first head on a connection, the length of its body, and the descriptor that came
-/// with it, if one did and `hand` had a hand free for it.
-pub async fn first(
-    connection: &UnixStream,
-    hand: impl Fn() -> Option<Hand>,
-) -> Result<(Head, usize, Option<Given>), Over> {
-    let (mut bytes, mut have, mut given) = ([0; HEAD_LEN], 0, None);
-    while have < HEAD_LEN {
-        let rest = &mut bytes[have..];
-        let (read, came) = arrived(connection, || receive(connection, rest, hand())).await?;
-        have += read;
-        given = came.or(given);
-    }
-    let (head, body) =
-        Head::decode(&bytes).map_err(|error| Over::Failed(super::protocol(error.to_string())))?;
-    Ok((head, body, given))
-}
-
-/// The body of the first head. Nothing behind it is read.
-pub async fn first_body(connection: &UnixStream, len: usize) -> Result<Vec<u8>, Over> {
-    let (mut body, mut have) = (vec![0; len], 0);
-    while have < len {
-        let rest = &mut body[have..];
-        let (read, rights) = arrived(connection, || strange::receive(connection, rest)).await?;
-        if !rights.is_empty() {
-            strange::close_apart(rights);
-            return Err(Over::Failed(super::protocol(strange::UNASKED)));
-        }
-        have += read;
-    }
-    Ok(body)
-}
-
-/// What `receive` gets, when there is something to get.
-async fn arrived<T>(
-    connection: &UnixStream,
-    mut receive: impl FnMut() -> io::Result<(usize, T)>,
-) -> Result<(usize, T), Over> {
-    loop {
-        connection.readable().await?;
-        match connection.try_io(Interest::READABLE, &mut receive) {
-            Ok((0, _)) => return Err(Over::Gone),
-            Ok(received) => return Ok(received),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// Some bytes, and the descriptors that came with them, where there is a hand for them. Others are closed
-/// apart.
-fn receive(
-    connection: &UnixStream,
-    into: &mut [u8],
-    hand: Option<Hand>,
-) -> io::Result<(usize, Option<Given>)> {
-    let (read, rights) = strange::receive(connection, into)?;
-    let given = match hand {
-        Some(hand) if !rights.is_empty() => Some(Given::new(rights, hand)),
-        _ => {
-            strange::close_apart(rights);
-            None
-        }
-    };
-    Ok((read, given))
+/// The first head on a connection, and its body. Nothing behind it is read.
+pub async fn first(connection: &mut UnixStream) -> Result<(Head, Vec<u8>), Over> {
+    let mut head = [0; HEAD_LEN];
+    connection.read_exact(&mut head).await?;
+    let (head, len) =
+        Head::decode(&head).map_err(|error| Over::Failed(super::protocol(error.to_string())))?;
+    let mut body = vec![0; len];
+    connection.read_exact(&mut body).await?;
+    Ok((head, body))
 }
 
 /// Tells a program whose connection is not served why.

@@ -18,14 +18,14 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Hands(Mutex<HashMap<u32, usize>>);
 
-/// A hand for one program's descriptors; free again when dropped.
+/// A hand for one descriptor of a program; free again when dropped.
 pub struct Hand {
     hands: Arc<Hands>,
     uid: u32,
 }
 
-/// The descriptors that came with a frame.
-pub struct Given(Option<(Vec<OwnedFd>, Hand)>);
+/// A descriptor that a program gave.
+pub struct Given(Option<(OwnedFd, Hand)>);
 
 impl Hands {
     fn full(&self) -> MutexGuard<'_, HashMap<u32, usize>> {
@@ -58,19 +58,15 @@ impl Drop for Hand {
 
 impl Given {
     /// What came, in a hand.
-    pub fn new(descriptors: Vec<OwnedFd>, hand: Hand) -> Self {
-        Self(Some((descriptors, hand)))
+    pub fn new(descriptor: OwnedFd, hand: Hand) -> Self {
+        Self(Some((descriptor, hand)))
     }
 
-    /// Runs `look` on the first descriptor, on a thread of its own that closes the rest.
+    /// Runs `look` on it, on a thread of its own.
     pub fn look(mut self, look: impl FnOnce(OwnedFd) + Send + 'static) {
-        let (descriptors, hand) = self.0.take().expect("looked at or dropped once");
+        let (descriptor, hand) = self.0.take().expect("looked at or dropped once");
         in_a_thread(move || {
-            let mut descriptors = descriptors.into_iter();
-            if let Some(first) = descriptors.next() {
-                look(first);
-            }
-            drop(descriptors);
+            look(descriptor);
             drop(hand);
         });
     }
