@@ -572,7 +572,11 @@ impl File {
         if self.updates()? {
             return self.updater()?.write_at(place, bytes);
         }
-        self.may_write_anywhere()?;
+        if self.writes_under_contract()? {
+            let what = "a contract for writing alone writes one byte behind the other";
+            let next = "open it for updating, or go to the place to write there";
+            return Err(problem(Code::WrongMode, what, next));
+        }
         self.seen.1.clear();
         let written = self.random.write(place.get(), bytes, self.size)?;
         self.recorded = self.recorded.max(place.get() + written as u64);
@@ -788,13 +792,9 @@ impl File {
         ended.and(self.random.sync())
     }
 
-    fn may_write_anywhere(&self) -> Result<()> {
-        if self.contract.is_some() && !self.reads_under_contract()? {
-            let what = "a contract for writing alone writes one byte behind the other";
-            let next = "open it for updating, or go to the place to write there";
-            return Err(problem(Code::WrongMode, what, next));
-        }
-        Ok(())
+    /// Under a contract for writing, alone or with reading.
+    fn writes_under_contract(&self) -> Result<bool> {
+        Ok(self.contract.is_some() && !self.reads_under_contract()?)
     }
 
     fn may(&self, allowed: bool, what: &str) -> Result<()> {

@@ -84,7 +84,7 @@ impl File {
     /// others may be written.
     pub fn write_ranges(&mut self, ranges: &[(Bytes, &[u8])]) -> Result<()> {
         self.may(self.access.write, "writing")?;
-        if self.contract.is_some() && !self.reads_under_contract()? {
+        if self.writes_under_contract()? {
             let what = "a contract for writing is kept at one place at a time";
             return Err(problem(
                 Code::WrongMode,
@@ -123,16 +123,22 @@ impl Together {
     fn alone(part: Part) -> Self {
         Self { start: part.place, end: part.place + part.len as u64, parts: vec![part] }
     }
+
+    /// The whole sectors around it: where they begin, and how many bytes they are.
+    fn sectors(&self) -> (u64, u64) {
+        let start = self.start / SECTOR * SECTOR;
+        (start, self.end.next_multiple_of(SECTOR) - start)
+    }
 }
 
-/// What goes in one request with what lies before it.
+/// Which part goes in one request with those before it.
 #[derive(Clone, Copy, Debug)]
 enum Close {
-    /// What goes on exactly where that ends, or overlaps it.
+    /// One that begins where they end, or before.
     Touching,
-    /// What begins in the sector in which that ends, too.
+    /// And one that begins in the sector in which they end.
     InSector,
-    /// What lies no further behind it than so many bytes.
+    /// And one that begins no more than so many bytes behind their end.
     Within(u64),
 }
 
@@ -202,15 +208,13 @@ impl Random {
             all,
             Retry::Apart,
             |connection, it| {
-                let start = it.start / SECTOR * SECTOR;
-                let len = it.end.next_multiple_of(SECTOR) - start;
+                let (start, len) = it.sectors();
                 connection.begin_read(Bytes::new(start), Bytes::new(len))
             },
             |it, bytes| {
-                let start = it.start / SECTOR * SECTOR;
-                let len = (it.end.next_multiple_of(SECTOR) - start) as usize;
-                if bytes.len() != len {
-                    return Err(unequal(bytes.len(), len));
+                let (start, len) = it.sectors();
+                if bytes.len() as u64 != len {
+                    return Err(unequal(bytes.len(), len as usize));
                 }
                 for part in &it.parts {
                     let into = &mut ranges[part.range].into[part.from..][..part.len];
