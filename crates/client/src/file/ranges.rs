@@ -319,7 +319,13 @@ enum Retry {
 mod tests {
     use super::*;
     use crate::Client;
+    use std::io::{Read, Write};
+    use std::ops::Range;
+    use std::os::unix::net::{UnixListener, UnixStream};
     use std::path::Path;
+    use std::thread::JoinHandle;
+    use tempfile::TempDir;
+    use wire::frame::{HEAD_LEN, Head, VERSION};
 
     fn runs(ranges: &[(u64, usize)], close: Close) -> Vec<(u64, u64, usize)> {
         let all = together(ranges.iter().copied(), close, BODY_MAX);
@@ -357,6 +363,82 @@ mod tests {
             .collect();
         random.read_ranges(&mut ranges).unwrap();
         assert_eq!(ranges.iter().map(|range| range.filled).collect::<Vec<_>>(), [100, 50, 0]);
+    }
+
+    /// Plays the daemon to one connection: reads fail that have sectors of `bad`, others give 7, until
+    /// so many were answered; with the next one it goes. Gives the length of each read.
+    fn serve(listener: &UnixListener, bad: Range<u64>, answers: usize) -> Vec<u64> {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut head = [0; HEAD_LEN];
+        let mut read = |socket: &mut UnixStream| {
+            socket.read_exact(&mut head).unwrap();
+            let (head, len) = Head::decode(&head).unwrap();
+            socket.read_exact(&mut vec![0; len]).unwrap();
+            head
+        };
+        read(&mut socket);
+        let (offset, len) = (Bytes::ZERO, Bytes::MIB);
+        socket.write_all(&Head::Welcome { version: VERSION, offset, len }.encode(0)).unwrap();
+        let mut asked = Vec::new();
+        while asked.len() < answers {
+            let Head::ReadAt { tag, offset, len } = read(&mut socket) else { panic!("a read") };
+            asked.push(len.get());
+            let is_bad = offset.get() < bad.end && bad.start < (offset + len).get();
+            let (head, body) = match is_bad {
+                true => (Head::Failed { tag, code: Code::Device }, vec![b'\n'; 1]),
+                false => (Head::ReadDone { tag }, vec![7; len.as_usize()]),
+            };
+            socket.write_all(&[&head.encode(body.len())[..], &body].concat()).unwrap();
+        }
+        let _ = socket.read(&mut [0]); // the next one, which it has when it goes
+        asked
+    }
+
+    fn served(bad: Range<u64>, answers: usize) -> (Random, JoinHandle<Vec<u64>>, TempDir) {
+        let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+        let control = dir.path().join("s.sock");
+        let listener = UnixListener::bind(wire::socket::data_path(&control)).unwrap();
+        let daemon = std::thread::spawn(move || serve(&listener, bad, answers));
+        (Random::new(Client::at(&control), "v".into()), daemon, dir)
+    }
+
+    fn read(random: &mut Random, places: &[u64]) -> Result<bool> {
+        let mut memory = vec![[1; 100]; places.len()];
+        let wanted = memory.iter_mut().zip(places);
+        let mut ranges: Vec<_> = wanted
+            .map(|(into, &place)| ReadRange {
+                filled: 100,
+                ..ReadRange::new(Bytes::new(place), into)
+            })
+            .collect();
+        random.read_ranges(&mut ranges)?;
+        Ok(memory.iter().flatten().all(|&byte| byte == 7))
+    }
+
+    #[test]
+    fn what_cannot_be_read_between_two_ranges_fails_neither() {
+        let (mut random, daemon, _dir) = served(4_096..8_192, 3);
+        assert!(read(&mut random, &[0, 8_192]).unwrap());
+        drop(random);
+        assert_eq!(daemon.join().unwrap(), [12_288, 4_096, 4_096]);
+        // What was asked for fails.
+        let (mut random, daemon, _dir) = served(4_096..8_192, 4);
+        let error = read(&mut random, &[0, 5_000, 8_192]).unwrap_err();
+        assert_eq!(error.code(), Some(Code::Device));
+        drop(random);
+        assert_eq!(daemon.join().unwrap(), [12_288, 4_096, 4_096, 4_096]);
+    }
+
+    #[test]
+    fn a_daemon_that_has_gone_is_an_error_each_time() {
+        let (mut random, daemon, _dir) = served(0..0, 2);
+        assert!(read(&mut random, &[0, 900_000]).unwrap());
+        // By the thread that takes the answers, which is there from now on.
+        for _ in 0..3 {
+            assert!(random.read(0, &mut [0; 4_096]).is_err());
+        }
+        assert_eq!(daemon.join().unwrap(), [4_096; 2]);
+        assert!(read(&mut random, &[0, 900_000]).is_err());
     }
 
     #[test]
