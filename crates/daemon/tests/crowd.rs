@@ -92,7 +92,7 @@ fn hold(attack: &str, number: usize, socket: &Path) -> Option<UnixStream> {
         "brings descriptors that take an hour to close" => {
             let nbd = wire::socket::nbd_path(socket);
             let long = takes_an_hour();
-            let connection = if number % 2 == 0 {
+            let connection = if number.is_multiple_of(2) {
                 let to = [socket, &data, &nbd][number / 2 % 3];
                 let connection = connect(to, b"")?;
                 let _ = send_with(&connection, b"x", &[&long]);
