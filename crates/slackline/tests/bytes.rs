@@ -15,7 +15,8 @@ fn what_is_recorded_plays_back_the_same_also_after_a_restart() {
     dir.run(&["volume", "create", "video", "--size", "16MiB"]).succeeded();
     let recorded = dir.run_with(&["record", "video", "--rate", "4MB/s"], &bytes).recorded();
     assert!(recorded.text().starts_with("recorded 4.77 MiB in "), "{}", recorded.text());
-    assert!(recorded.text().contains("4.77 MiB accepted, 4.77 MiB durable, none of "));
+    let said = recorded.text();
+    assert!(said.contains("4.77 MiB accepted, 4.77 MiB durable, none of "), "{said}");
 
     let played = dir.run(&["play", "video", "--rate", "4MB/s"]).succeeded();
     assert!(played.out == bytes, "what comes back is what went in");
