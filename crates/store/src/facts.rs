@@ -79,9 +79,9 @@ pub(crate) struct Facts {
     pub(crate) seen: (u64, u64),
 }
 
-/// Beyond this no generation and no sequence number comes in the life of a pool,
-/// so counting on from one never overflows.
-const NUMBER_MAX: u64 = 1 << 62;
+/// Beyond this no generation, no sequence number and no volume's number comes in the life of a
+/// pool, so counting on from one never overflows.
+pub(crate) const NUMBER_MAX: u64 = 1 << 62;
 
 impl Device {
     fn new(capacity: Bytes) -> Self {

@@ -62,7 +62,7 @@ layout! {
 layout! {
     /// Payload of a record or a checkpoint; `COUNT` changes follow.
     changes, "Changes payload" {
-        NEXT_VOLUME, 8, "the number that the next new volume gets";
+        NEXT_VOLUME, 8, "the number that the next new volume gets, below 2^62";
         COUNT, 4, "number of changes that follow";
     }
 }

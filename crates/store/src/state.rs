@@ -15,6 +15,7 @@ use crate::change::{
     Change, Decoder, Encoder, SCATTERED_SIZE, ownership_size, policy_size, run_size, service_size,
     suspects_size, times_size, volume_size_max,
 };
+use crate::facts::NUMBER_MAX;
 use crate::format;
 use crate::geometry::Geometry;
 use crate::names::{is_volume_name, number_in};
@@ -383,6 +384,9 @@ impl State {
         let highest = self.volumes.last_key_value().map(|(id, _)| *id);
         if decoder.next_volume < self.next_volume || highest >= Some(decoder.next_volume) {
             return Err("a volume's number comes back");
+        }
+        if decoder.next_volume.0 >= NUMBER_MAX {
+            return Err("more volumes were made than can be");
         }
         self.next_volume = decoder.next_volume;
         Ok(())
