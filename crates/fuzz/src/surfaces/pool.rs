@@ -13,7 +13,7 @@ mod common;
 
 use common::history::{Description, accounts};
 use common::{Disk, check, commit, new_pool, open};
-use crc::{CRC_32_ISCSI, Crc};
+use crc::{CRC_32_ISCSI, Crc, Table};
 use std::cell::OnceCell;
 use store::{
     Field, KeptPolicy, Ownership, Placement, Replaying, Service, ServiceKind, ServicePriority,
@@ -21,8 +21,10 @@ use store::{
 };
 use units::Bytes;
 
-const CRC32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
+static CRC32C: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 const BLOCK: usize = 4096;
+/// As small as what lies there permits, since all of the logs are read each time.
+const SIZE: Bytes = Bytes::mib(48);
 /// Bytes of an input before the payload: flags, which field, and its value.
 const HEAD: usize = 10;
 /// Flags: the pool has two disks, a field of the header is set, only one copy is.
@@ -165,7 +167,7 @@ fn put(field: Field, bytes: &mut [u8], value: u64) {
 
 /// A pool with a few volumes, some with data, and a log of a few records.
 fn lived_in(disks: usize) -> Vec<Disk> {
-    let mut disks = new_pool(1, &vec![Bytes::mib(64); disks]);
+    let mut disks = new_pool(1, &vec![SIZE / disks as u64; disks]);
     for round in 0..2 {
         let mut store = open(&mut disks).expect("a pool").store;
         for i in 0..2u64 {
