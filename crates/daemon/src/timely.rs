@@ -23,7 +23,7 @@ use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
@@ -224,7 +224,7 @@ impl Lane {
             served.await;
             drop(ends);
         };
-        self.begin(served, socket);
+        self.begin(Box::pin(served), socket);
         // A panic there has said why; at the end of the process nothing is left to do.
         let _ = ended.await;
     }
@@ -232,18 +232,34 @@ impl Lane {
     /// Serves something of the connection by the threads that it may be served by, and moves
     /// with that.
     pub fn spawn(&self, served: impl Future<Output = ()> + Send + 'static) {
+        self.begin(Box::pin(served), Weak::new());
+    }
+
+    /// The same, for what may have nothing to wait for: then it is done by the thread that calls,
+    /// where that is one of those that serve everybody.
+    pub fn spawn_unless_ready(&self, served: impl Future<Output = ()> + Send + 'static) {
+        let mut served: Served = Box::pin(served);
+        // Whoever looks again asks anew to be woken.
+        let mut looks = Context::from_waker(Waker::noop());
+        if self.is_with_others() && served.as_mut().poll(&mut looks).is_ready() {
+            return;
+        }
         self.begin(served, Weak::new());
     }
 
+    /// Whether this thread is one of those that serve everybody, and the connection is theirs.
+    fn is_with_others(&self) -> bool {
+        !self.timely.is_apart || (!is_here() && !self.standing.may_come())
+    }
+
     /// The same, and `socket` moves with it.
-    fn begin(&self, served: impl Future<Output = ()> + Send + 'static, socket: Weak<Socket>) {
+    fn begin(&self, served: Served, socket: Weak<Socket>) {
         if !self.timely.is_apart {
             self.timely.others.spawn(served);
             return;
         }
         let is_here = if is_here() { self.standing.may_stay() } else { self.standing.may_come() };
-        let served: Option<Served> = Some(Box::pin(served));
-        Stint { served, lane: self.clone(), socket, is_here }.begin();
+        Stint { served: Some(served), lane: self.clone(), socket, is_here }.begin();
     }
 }
 

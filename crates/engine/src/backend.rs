@@ -7,6 +7,7 @@
 
 pub(crate) mod aside;
 pub(crate) mod emulated;
+pub(crate) mod here;
 mod transfer;
 pub(crate) mod uring;
 

@@ -13,6 +13,7 @@
 
 mod carried;
 mod disk;
+mod here;
 mod later;
 mod news;
 #[cfg(test)]
@@ -20,9 +21,10 @@ pub(crate) mod schedules;
 
 use crate::arena::Arena;
 use crate::backend::Completion;
+use crate::backend::here::Here;
 use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Lender, Loan, Owner};
-use crate::core::disk::{DiskState, SharedQueue, Turn};
+use crate::core::disk::{DiskState, Disturbed, SharedQueue, Turn};
 use crate::core::later::Later;
 pub(crate) use crate::core::news::News;
 use crate::core::news::{Call, Chores, Waits};
@@ -360,6 +362,11 @@ impl Core {
         self.lock().node.is_read_only()
     }
 
+    /// Commands of this disk may be carried out by others than its thread.
+    pub(crate) fn set_here(&self, disk: DiskIndex, here: Arc<dyn Here>) {
+        self.disks[disk.as_usize()].lock().set_here(here);
+    }
+
     /// A disk's thread says what has ended, and asks what to do.
     pub(crate) fn turn(&self, disk: DiskIndex, done: &mut Vec<Completion>) -> Turn {
         self.disks[disk.as_usize()].lock().turn(&self.arena, done)
@@ -380,7 +387,7 @@ impl Core {
     }
 
     /// No disk starts anything any more. Whoever still waits is told so.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn stop(self: &Arc<Self>) {
         let mut inner = self.lock();
         inner.stopping = true;
         let callers = inner.callers.drain();
@@ -460,8 +467,12 @@ impl Core {
             disks |= 1;
         }
         for (at, disk) in self.disks.iter().enumerate().filter(|(at, _)| disks & 1 << at != 0) {
-            if disk.lock().disturb(&self.arena, inner.now) {
-                news.wake |= 1 << at;
+            match disk.lock().disturb(&self.arena, inner.now, here::may()) {
+                Disturbed::No => {}
+                Disturbed::Wake => news.wake |= 1 << at,
+                Disturbed::Here(commands, here) => {
+                    news.here.push((DiskIndex(at as u16), commands, here));
+                }
             }
         }
     }
@@ -503,7 +514,7 @@ impl Core {
     }
 
     /// Wakes threads and runs callbacks, outside the lock.
-    pub(crate) fn deliver(&self, news: News) {
+    pub(crate) fn deliver(self: &Arc<Self>, news: News) {
         for (at, event) in self.events.iter().enumerate() {
             if news.wake & (1 << at) != 0 {
                 event.signal();
@@ -520,6 +531,7 @@ impl Core {
         if let Some(release) = news.release {
             self.chores.release(&self.arena, release);
         }
+        self.carry_out(news.here);
     }
 }
 

@@ -5,6 +5,7 @@ mod visits;
 
 use crate::backend::aside::Aside;
 use crate::backend::emulated::Emulated;
+use crate::backend::here::{Here, InMemory};
 use crate::backend::uring::Uring;
 use crate::backend::{Backend, Surroundings};
 use crate::core::Core;
@@ -260,13 +261,18 @@ impl Pool {
                 thread::prepare(realtime, &mut warnings);
                 match seat.backend(around, &mut warnings) {
                     Err(error) => drop(ready.send(Err(error))),
-                    Ok(backend) => {
+                    Ok((backend, here)) => {
+                        let backend = match (wrap, here) {
+                            // Whatever stands before the device sees all of its commands.
+                            (Some(wrap), _) => wrap(disk, backend),
+                            (None, Some(here)) => {
+                                core.set_here(disk, here);
+                                backend
+                            }
+                            (None, None) => backend,
+                        };
                         drop(ready.send(Ok(warnings)));
                         drop(ready);
-                        let backend = match wrap {
-                            Some(wrap) => wrap(disk, backend),
-                            None => backend,
-                        };
                         thread::serve(&core, disk, backend, &lateness);
                     }
                 }
@@ -611,22 +617,25 @@ impl Drop for Pool {
 }
 
 impl Seat {
-    /// The backend of this disk, made on the thread that will use it.
+    /// The backend of this disk, made on the thread that will use it; and what carries out commands
+    /// on other threads, where the disk takes others beside one that is held up there.
     fn backend(
         self,
         around: Surroundings,
         warnings: &mut Vec<String>,
-    ) -> Result<Box<dyn Backend>, PoolError> {
+    ) -> Result<(Box<dyn Backend>, Option<Arc<dyn Here>>), PoolError> {
         let Device { spec, file, model, .. } = self.device;
         let file: Arc<File> = Arc::new(file);
         if let Some(model) = model {
             let queue = self.profile.queue();
             let disk = Emulated::new(&model, queue, file, around.clone());
-            return Ok(Box::new(Aside::new(disk, around)));
+            return Ok((Box::new(Aside::new(disk, around)), None));
         }
         let depth = self.profile.depth().max(self.profile.queue());
+        let here = InMemory::of(&file, &around.arena).filter(|_| depth > 1);
+        let here = here.map(|here| Arc::new(here) as Arc<dyn Here>);
         match Uring::new(file, depth, around.clone(), warnings) {
-            Ok(ring) => Ok(Box::new(Aside::new(ring, around))),
+            Ok(ring) => Ok((Box::new(Aside::new(ring, around)), here)),
             Err(error) => Err(PoolError::Uring { path: spec.path().to_owned(), error }),
         }
     }

@@ -293,14 +293,18 @@ pub(crate) enum FileSystem {
     Other(String),
 }
 
-/// The file system of a file.
-pub(crate) fn file_system(file: &File) -> io::Result<FileSystem> {
+/// The kernel's number of the file system of a file.
+fn file_system_number(file: &File) -> io::Result<u64> {
     let mut answer = std::mem::MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the answer is a valid place for what the call writes.
     check(unsafe { libc::fstatfs(file.as_raw_fd(), answer.as_mut_ptr()) })?;
     // SAFETY: the call has succeeded, so that it has written the answer.
-    let kind = unsafe { answer.assume_init() }.f_type as u64;
-    Ok(match kind {
+    Ok(unsafe { answer.assume_init() }.f_type as u64)
+}
+
+/// The file system of a file.
+pub(crate) fn file_system(file: &File) -> io::Result<FileSystem> {
+    Ok(match file_system_number(file)? {
         0xef53 => FileSystem::Ext4,
         0x5846_5342 => FileSystem::Xfs,
         0x0102_1994 => FileSystem::Other("tmpfs, which has no device".into()),
@@ -311,6 +315,11 @@ pub(crate) fn file_system(file: &File) -> io::Result<FileSystem> {
         0x6969 => FileSystem::Other("NFS, which has its disks elsewhere".into()),
         other => FileSystem::Other(format!("a file system of kind {other:#x}")),
     })
+}
+
+/// Whether a file lies in memory (tmpfs, ramfs).
+pub(crate) fn is_in_memory(file: &File) -> io::Result<bool> {
+    Ok([0x0102_1994, 0x8584_58f6].contains(&file_system_number(file)?))
 }
 
 /// The flags that a file was opened with.

@@ -463,6 +463,11 @@ impl<W> Queue<W> {
         self.own = own;
     }
 
+    /// Whether nobody is promised anything but the owner himself.
+    pub fn is_unpromised(&self) -> bool {
+        self.schedule.tasks().len() <= self.own
+    }
+
     /// Whether something has come since the last [`Queue::next`] that may be started; said
     /// once.
     pub fn take_news(&mut self) -> bool {
@@ -727,8 +732,7 @@ impl<W> Queue<W> {
     ) -> T {
         let at = self.schedule.head();
         // No slack would ever cover what a disk may try for so long on a bad extent.
-        let is_idle = self.schedule.tasks().len() <= self.own;
-        let patience = if is_idle { self.device.patience } else { Duration::MAX };
+        let patience = if self.is_unpromised() { self.device.patience } else { Duration::MAX };
         let beside = self.beside.filter(|_| self.device.profile.bus.is_none());
         let Self { device, seen, commands, further, chunks, .. } = self;
         let places = &*further;

@@ -34,14 +34,15 @@ pub struct Place {
 
 impl Place {
     /// Serves a request beside the others of its connection, and has its place until it has
-    /// ended. `gone` is set where the program does not take its answer.
+    /// ended. `gone` is set where the program does not take its answer. What needs to wait for nothing
+    /// has ended when this returns: a task for it could wake another thread, which takes longer.
     pub fn serve(
         self,
         lane: &Lane,
         gone: watch::Sender<bool>,
         served: impl Future<Output = Result<(), Over>> + Send + 'static,
     ) {
-        lane.spawn(async move {
+        lane.spawn_unless_ready(async move {
             if served.await.is_err() {
                 gone.send_replace(true);
             }

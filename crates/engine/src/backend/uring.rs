@@ -5,6 +5,7 @@
 //! ring is not dropped before all of them have ended.
 #![allow(unsafe_code)]
 
+use super::here::{Here, InMemory};
 use super::transfer::{self, After, RUNS_MAX, SINK};
 use super::{Backend, Completion, Surroundings, copy, merge, spread, zero_unwritten};
 use crate::aligned::Aligned;
@@ -96,6 +97,8 @@ pub(crate) struct Uring {
     /// What lies in the ring ended after this, as far as is known.
     ended_after: Instant,
     run_delay: RunDelay,
+    /// What this thread does itself.
+    here: Option<InMemory>,
     /// The most bytes that one entry asks for, so that transfers come back short.
     #[cfg(test)]
     at_most: usize,
@@ -125,9 +128,11 @@ impl Uring {
                  LimitMEMLOCK=infinity, shell: ulimit -l)"
             ));
         }
+        let here = InMemory::of(&file, &around.arena);
         Ok(Self {
             ring,
             file,
+            here,
             around,
             count: Box::new(0),
             waiting_for_event: false,
@@ -355,6 +360,9 @@ impl Backend for Uring {
             let started = sys::now();
             copy(&self.around.arena, from, span);
             return self.end_at_once(command.id, started);
+        }
+        if let Some(here) = self.here.as_ref().filter(|here| here.takes(&command.action)) {
+            return self.at_once.push(here.run(&command));
         }
         let (id, started) = (command.id, *self.queued.get_or_insert_with(sys::now));
         let slot = |write, memory, offset, len: Bytes, then| Slot {

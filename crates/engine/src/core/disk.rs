@@ -2,9 +2,12 @@
 //!
 //! Invariant: a disk whose thread sleeps has nothing to start before the instant that the
 //! thread sleeps until. Whoever changes that puts the commands into the disk's `inbox`
-//! ([`DiskState::disturb`]) and wakes the thread.
+//! ([`DiskState::disturb`]) and wakes the thread; or, where nothing is promised on the disk,
+//! carries them out himself ([`Disturbed::Here`]). The thread goes on sleeping meanwhile, and
+//! does not end before that has.
 
 use crate::arena::Arena;
+use crate::backend::here::Here;
 use crate::backend::{Completion, fills, region};
 use crate::lock::{Mutex, OwnedGuard};
 use crate::sys;
@@ -26,6 +29,10 @@ pub(crate) struct DiskState {
     filling: Vec<(CommandId, Span)>,
     /// The commands in flight that transfer to or from a shared window.
     shared: Vec<(CommandId, Region)>,
+    /// Carries out commands on other threads, where the device is such a one.
+    here: Option<Arc<dyn Here>>,
+    /// How many commands other threads carry out.
+    elsewhere: usize,
     /// When the pool wants its timers run by this thread.
     timer: Option<Instant>,
     /// The latest time that it was told.
@@ -38,6 +45,19 @@ pub(crate) struct DiskState {
 struct Asleep {
     until: Option<Instant>,
 }
+
+/// What somebody else's work does to a disk.
+pub(crate) enum Disturbed {
+    /// Its thread sleeps on, or is awake and finds it.
+    No,
+    /// Its thread is to be woken.
+    Wake,
+    /// Whoever disturbed it carries these out, and then says so ([`DiskState::ended_here`]).
+    Here(Vec<DiskCommand>, Arc<dyn Here>),
+}
+
+/// So many commands at a time are carried out by somebody else than the disk's thread.
+const HERE_MAX: usize = 4;
 
 /// What a disk's thread does next.
 pub(crate) struct Turn {
@@ -62,10 +82,17 @@ impl DiskState {
             inbox: Vec::new(),
             filling: Vec::new(),
             shared: Vec::new(),
+            here: None,
+            elsewhere: 0,
             timer: None,
             now: sys::now(),
             stopping: false,
         }
+    }
+
+    /// Commands may be carried out by others than the disk's thread.
+    pub(crate) fn set_here(&mut self, here: Arc<dyn Here>) {
+        self.here = Some(here);
     }
 
     /// The disk's thread says what has ended, and asks what to do. Where there is nothing to
@@ -83,7 +110,8 @@ impl DiskState {
         if self.stopping {
             commands.clear();
         }
-        Turn { commands, ended, until, stopping: self.stopping, garbage }
+        let stopping = self.stopping && self.elsewhere == 0;
+        Turn { commands, ended, until, stopping, garbage }
     }
 
     fn ended(
@@ -131,10 +159,10 @@ impl DiskState {
         }
     }
 
-    /// The disk may have something to start, or its timer is another: true where its thread
-    /// sleeps and must be woken for it.
-    pub(crate) fn disturb(&mut self, arena: &Arena, now: Instant) -> bool {
-        let Some(asleep) = &self.asleep else { return false };
+    /// The disk may have something to start, or its timer is another. `may`: whoever disturbs
+    /// it may carry out commands.
+    pub(crate) fn disturb(&mut self, arena: &Arena, now: Instant, may: bool) -> Disturbed {
+        let Some(asleep) = &self.asleep else { return Disturbed::No };
         let wake_at = asleep.until;
         self.now = self.now.max(now);
         let mut commands = std::mem::take(&mut self.inbox);
@@ -144,12 +172,41 @@ impl DiskState {
             (Some(_), None) => true,
             (None, _) => false,
         };
+        if !sooner
+            && may
+            && let Some(here) = self.takes_here(&commands)
+        {
+            self.elsewhere += commands.len();
+            return Disturbed::Here(commands, here);
+        }
         let wake = sooner || !commands.is_empty();
         self.inbox = commands;
         if wake {
             self.asleep = None;
         }
-        wake
+        if wake { Disturbed::Wake } else { Disturbed::No }
+    }
+
+    /// What carries out these commands on the thread that has them. Where something is promised,
+    /// the disk's thread does: others may have to wait for a processor in the midst of it.
+    fn takes_here(&self, commands: &[DiskCommand]) -> Option<Arc<dyn Here>> {
+        let here = self.here.as_ref()?;
+        let takes = (1..=HERE_MAX).contains(&commands.len())
+            && self.queue.is_unpromised()
+            && commands.iter().all(|command| here.takes(&command.action));
+        takes.then(|| Arc::clone(here))
+    }
+
+    /// Somebody has carried out a command; says whether the disk's thread is to be woken.
+    pub(crate) fn ended_here(&mut self, arena: &Arena, done: &Completion) -> (CommandEnded, bool) {
+        self.now = self.now.max(done.noticed);
+        self.elsewhere -= 1;
+        let ended = self.ended(arena, done, &mut Vec::new());
+        if self.stopping {
+            // It may wait for this.
+            return (ended, true);
+        }
+        (ended, matches!(self.disturb(arena, self.now, false), Disturbed::Wake))
     }
 
     /// When the pool wants its timers run.

@@ -13,13 +13,14 @@
 
 use super::{Callback, Core};
 use crate::arena::Arena;
-use crate::backend::{Backend, Completion};
+use crate::backend::here::Here;
+use crate::backend::{Backend, Completion, region};
 use crate::lock::Mutex;
 use crate::sys::Event;
 use crate::{HostLateness, Pieces, Reply, thread};
 use node::{
-    Config, Contract, DiskCommand, DiskIndex, DiskPoll, DiskSetup, Error, Mode, Node, Op, Opening,
-    Placement, Policy, StreamId, Who, WriteRange,
+    Config, Contract, DiskAction, DiskCommand, DiskIndex, DiskPoll, DiskSetup, Error, Mode, Node,
+    Op, Opening, Placement, Policy, StreamId, Who, WriteRange,
 };
 use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -117,6 +118,8 @@ struct State {
     generation: u64,
     /// Until when each disk's thread sleeps, where it does.
     asleep: [Option<Option<Instant>>; DISKS],
+    /// Whose thread has ended.
+    ended: [bool; DISKS],
 }
 
 impl World {
@@ -251,6 +254,31 @@ impl Drop for Device {
     }
 }
 
+/// Commands that other threads carry out, now and then; others run meanwhile.
+struct Elsewhere(usize);
+
+impl Here for Elsewhere {
+    fn takes(&self, action: &DiskAction) -> bool {
+        let may = region(action).is_none()
+            && matches!(action, DiskAction::Read { .. } | DiskAction::Write { .. });
+        may && shuttle::rand::thread_rng().gen_bool(0.7)
+    }
+
+    fn run(&self, command: &DiskCommand) -> Completion {
+        shuttle::thread::yield_now();
+        let started = time();
+        let finished = started + SERVICE;
+        NOW.set(Some(finished));
+        shuttle::thread::yield_now();
+        let world = WORLD.with_borrow(Option::clone).unwrap();
+        assert!(
+            !world.state.lock().unwrap().ended[self.0],
+            "the disk is given back, and written to"
+        );
+        Completion::of(command.id, started, finished, Ok(()))
+    }
+}
+
 /// A pool of two disks, with a volume of 4 MiB on each and one over both, at work.
 struct Scene {
     world: Arc<World>,
@@ -304,8 +332,16 @@ impl Scene {
         let arena = Arena::untouched(MEMORY).unwrap();
         let events: Vec<_> = (0..DISKS).map(|_| Arc::new(Event::new().unwrap())).collect();
         let core = Core::new(node, Arc::new(arena), events.clone());
+        (0..DISKS)
+            .for_each(|disk| core.set_here(DiskIndex(disk as u16), Arc::new(Elsewhere(disk))));
         // This thread is the first.
-        let state = State { threads: 1, idle: 0, generation: 0, asleep: [None; DISKS] };
+        let state = State {
+            threads: 1,
+            idle: 0,
+            generation: 0,
+            asleep: [None; DISKS],
+            ended: [false; DISKS],
+        };
         let (state, changed) = (Lock::new(state), Condvar::new());
         let world = Arc::new(World { core, state, changed });
         WORLD.set(Some(Arc::clone(&world)));
@@ -317,6 +353,9 @@ impl Scene {
                 let core = Arc::clone(&world.core);
                 let device = Box::new(Device { world, event, disk, busy: Vec::new() });
                 thread::serve(&core, DiskIndex(disk as u16), device, &lateness);
+                WORLD.with_borrow(|world| {
+                    world.as_ref().unwrap().state.lock().unwrap().ended[disk] = true;
+                });
             });
             scene.disks.push(thread);
         }

@@ -1,0 +1,108 @@
+//! Short transfers of a device that lies in memory, made by whichever thread has them.
+//!
+//! The kernel copies such bytes itself, and a ring hands each copy to a thread of the kernel's: to wake
+//! that one, and the disk's thread before it, takes many times what a copy of 4 KiB does. So the
+//! thread that asks makes the transfer, where nothing is promised on the disk
+//! ([`core`](crate::core)), and the disk's thread makes its own.
+//!
+//! Invariant: a transfer has ended when [`Here::run`] returns; the file is not used afterwards.
+#![allow(unsafe_code)]
+
+use super::transfer::{self, After};
+use super::{Completion, region, zero_unwritten};
+use crate::arena::Arena;
+use crate::sys;
+use node::{DeviceError, DiskAction, DiskCommand, Span};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use units::Bytes;
+
+/// More is copied by the kernel's threads, beside the disk's: some ten microseconds.
+const SHORT: Bytes = Bytes::kib(64);
+
+/// Carries out some commands on the thread that calls.
+pub(crate) trait Here: Send + Sync {
+    /// Whether it carries out this one.
+    fn takes(&self, action: &DiskAction) -> bool;
+
+    /// Carries out one that it takes.
+    fn run(&self, command: &DiskCommand) -> Completion;
+}
+
+/// A file in memory.
+#[derive(Clone)]
+pub(crate) struct InMemory {
+    file: Arc<File>,
+    arena: Arc<Arena>,
+}
+
+impl InMemory {
+    /// None where the file lies anywhere else.
+    pub(crate) fn of(file: &Arc<File>, arena: &Arc<Arena>) -> Option<Self> {
+        let is_one = sys::is_in_memory(file).unwrap_or(false);
+        is_one.then(|| Self { file: Arc::clone(file), arena: Arc::clone(arena) })
+    }
+
+    /// A transfer to or from all of a span.
+    fn transfer(&self, write: bool, offset: Bytes, span: Span) -> Result<(), DeviceError> {
+        let (file, memory) = (self.file.as_raw_fd(), self.arena.pointer(span));
+        let (len, mut moved) = (span.len.as_usize(), 0);
+        loop {
+            let (from, left) = (memory.wrapping_add(moved).cast::<libc::c_void>(), len - moved);
+            let at = (offset.get() + moved as u64) as libc::off_t;
+            // SAFETY: the span lies in the arena (`pointer` checks), `left` bytes of it from there
+            // on; a command that fills it has it alone (`fills`).
+            let answer = unsafe {
+                match write {
+                    true => libc::pwrite(file, from.cast_const(), left, at),
+                    false => libc::pread(file, from, left, at),
+                }
+            };
+            let answer = match answer {
+                -1 => -sys::errno(&io::Error::last_os_error()),
+                moved => moved as i32, // at most `SHORT`
+            };
+            match transfer::after(answer, left) {
+                After::Again { moved: more } => moved += more,
+                After::Ended(result) => return result,
+            }
+        }
+    }
+}
+
+impl Here for InMemory {
+    fn takes(&self, action: &DiskAction) -> bool {
+        if region(action).is_some() {
+            return false;
+        }
+        match action {
+            DiskAction::Read { span, written, .. } => {
+                span.len <= SHORT && written.runs().take(2).count() == 1
+            }
+            DiskAction::Write { span, .. } => span.len <= SHORT,
+            _ => false,
+        }
+    }
+
+    /// The device's time is what this thread had of a processor: others may have had it meanwhile.
+    fn run(&self, command: &DiskCommand) -> Completion {
+        let (started, before) = (sys::now(), sys::thread_time());
+        let result = match &command.action {
+            DiskAction::Read { offset, span, written } => {
+                let wanted = written.span();
+                let part =
+                    Span { offset: span.offset + wanted.start, len: wanted.end - wanted.start };
+                let read = self.transfer(false, *offset + wanted.start, part);
+                zero_unwritten(&self.arena, *span, written);
+                read
+            }
+            DiskAction::Write { offset, span, .. } => self.transfer(true, *offset, *span),
+            other => unreachable!("{other:?} is not taken"),
+        };
+        let finished = started + sys::thread_time().saturating_sub(before);
+        let noticed = sys::now().max(finished);
+        Completion { id: command.id, started, finished, noticed, result }
+    }
+}
