@@ -46,6 +46,9 @@ use std::sync::Arc;
 use units::{Bytes, Duration, Instant};
 use window::{Kind, Memory, Piece, Rights};
 
+/// Before a disk's thread looks at its own disk again it carries out commands of others so often.
+const ROUNDS_MAX: usize = 4;
+
 /// Most disks in a pool: one bit each in [`News::wake`].
 pub(crate) const DISKS_MAX: usize = 64;
 const _: () = assert!(store::DISKS_MAX <= DISKS_MAX);
@@ -436,13 +439,21 @@ impl Core {
     /// Delivers on a disk's thread: what the callbacks ask for and may be put off takes the
     /// lock once for all of them.
     pub(crate) fn deliver_together(self: &Arc<Self>, news: News) {
-        // For each a read that begins and one's memory that comes back, mostly.
-        later::begin(self.id(), Vec::with_capacity(2 * news.calls.len()));
-        self.deliver(news);
-        let later = later::end();
-        if !later.is_empty() {
-            self.deliver(self.collected(later, |_, _| {}));
+        let mut news = news;
+        for _ in 0..ROUNDS_MAX {
+            // For each a read that begins and one's memory that comes back, mostly.
+            later::begin(self.id(), Vec::with_capacity(2 * news.calls.len()));
+            self.deliver(news);
+            let later = later::end();
+            if later.is_empty() {
+                return;
+            }
+            news = self.collected(later, |_, _| {});
+            if news.here.is_empty() {
+                break;
+            }
         }
+        self.deliver(news);
     }
 
     /// Takes the answers that the node has, and looks after the disks that got work.

@@ -24,8 +24,8 @@ const SHORT: Bytes = Bytes::kib(64);
 
 /// Carries out some commands on the thread that calls.
 pub(crate) trait Here: Send + Sync {
-    /// Whether it carries out this one.
-    fn takes(&self, action: &DiskAction) -> bool;
+    /// How much this one moves, where it carries it out.
+    fn takes(&self, action: &DiskAction) -> Option<Bytes>;
 
     /// Carries out one that it takes.
     fn run(&self, command: &DiskCommand) -> Completion;
@@ -70,26 +70,10 @@ impl InMemory {
             }
         }
     }
-}
 
-impl Here for InMemory {
-    fn takes(&self, action: &DiskAction) -> bool {
-        if region(action).is_some() {
-            return false;
-        }
+    /// What [`Here::takes`] says yes to.
+    pub(super) fn carry_out(&self, action: &DiskAction) -> Result<(), DeviceError> {
         match action {
-            DiskAction::Read { span, written, .. } => {
-                span.len <= SHORT && written.runs().take(2).count() == 1
-            }
-            DiskAction::Write { span, .. } => span.len <= SHORT,
-            _ => false,
-        }
-    }
-
-    /// The device's time is what this thread had of a processor: others may have had it meanwhile.
-    fn run(&self, command: &DiskCommand) -> Completion {
-        let (started, before) = (sys::now(), sys::thread_time());
-        let result = match &command.action {
             DiskAction::Read { offset, span, written } => {
                 let wanted = written.span();
                 let part =
@@ -100,9 +84,27 @@ impl Here for InMemory {
             }
             DiskAction::Write { offset, span, .. } => self.transfer(true, *offset, *span),
             other => unreachable!("{other:?} is not taken"),
+        }
+    }
+}
+
+impl Here for InMemory {
+    fn takes(&self, action: &DiskAction) -> Option<Bytes> {
+        let span = match action {
+            DiskAction::Read { span, written, .. } if written.runs().take(2).count() == 1 => span,
+            DiskAction::Write { span, .. } => span,
+            _ => return None,
         };
-        let finished = started + sys::thread_time().saturating_sub(before);
-        let noticed = sys::now().max(finished);
+        (region(action).is_none() && span.len <= SHORT).then_some(span.len)
+    }
+
+    /// The device's time is what this thread had of a processor: others may have had it meanwhile.
+    fn run(&self, command: &DiskCommand) -> Completion {
+        let (started, before) = (sys::now(), sys::thread_time());
+        let result = self.carry_out(&command.action);
+        let took = sys::thread_time().saturating_sub(before);
+        let noticed = sys::now().max(started);
+        let finished = noticed.min(started + took);
         Completion { id: command.id, started, finished, noticed, result }
     }
 }

@@ -99,6 +99,8 @@ pub(crate) struct Uring {
     run_delay: RunDelay,
     /// What this thread does itself.
     here: Option<InMemory>,
+    /// When the last of these ended, since the thread last waited.
+    carried_out: Option<Instant>,
     /// The most bytes that one entry asks for, so that transfers come back short.
     #[cfg(test)]
     at_most: usize,
@@ -133,6 +135,7 @@ impl Uring {
             ring,
             file,
             here,
+            carried_out: None,
             around,
             count: Box::new(0),
             waiting_for_event: false,
@@ -361,8 +364,14 @@ impl Backend for Uring {
             copy(&self.around.arena, from, span);
             return self.end_at_once(command.id, started);
         }
-        if let Some(here) = self.here.as_ref().filter(|here| here.takes(&command.action)) {
-            return self.at_once.push(here.run(&command));
+        if let Some(here) = self.here.as_ref().filter(|here| here.takes(&command.action).is_some())
+        {
+            // Clocks are slow in some virtual machines: one end is the next one's beginning.
+            let started = self.carried_out.unwrap_or_else(sys::now);
+            let result = here.carry_out(&command.action);
+            let ended = sys::now().max(started);
+            self.carried_out = Some(ended);
+            return self.at_once.push(Completion::of(command.id, started, ended, result));
         }
         let (id, started) = (command.id, *self.queued.get_or_insert_with(sys::now));
         let slot = |write, memory, offset, len: Bytes, then| Slot {
@@ -430,6 +439,7 @@ impl Backend for Uring {
     }
 
     fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) {
+        self.carried_out = None;
         self.queue_event();
         let is_left_over = !self.ring.completion().is_empty() && self.is_left_over;
         let looked = sys::now();

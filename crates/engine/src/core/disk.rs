@@ -16,7 +16,7 @@ use queue::{DeviceTime, Queue, Shared};
 use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
-use units::Instant;
+use units::{Bytes, Instant};
 use window::Memory;
 
 /// What the lock of one disk guards.
@@ -56,8 +56,8 @@ pub(crate) enum Disturbed {
     Here(Vec<DiskCommand>, Arc<dyn Here>),
 }
 
-/// So many commands at a time are carried out by somebody else than the disk's thread.
-const HERE_MAX: usize = 4;
+/// So much at a time is moved by somebody else than the disk's thread: some tens of microseconds.
+const HERE_MAX: Bytes = Bytes::kib(128);
 
 /// What a disk's thread does next.
 pub(crate) struct Turn {
@@ -190,10 +190,9 @@ impl DiskState {
     /// What carries out these commands on the thread that has them. Where something is promised,
     /// the disk's thread does: others may have to wait for a processor in the midst of it.
     fn takes_here(&self, commands: &[DiskCommand]) -> Option<Arc<dyn Here>> {
-        let here = self.here.as_ref()?;
-        let takes = (1..=HERE_MAX).contains(&commands.len())
-            && self.queue.is_unpromised()
-            && commands.iter().all(|command| here.takes(&command.action));
+        let here = self.here.as_ref().filter(|_| self.queue.is_unpromised())?;
+        let moved: Option<Bytes> = commands.iter().map(|it| here.takes(&it.action)).sum();
+        let takes = !commands.is_empty() && moved.is_some_and(|moved| moved <= HERE_MAX);
         takes.then(|| Arc::clone(here))
     }
 

@@ -258,10 +258,10 @@ impl Drop for Device {
 struct Elsewhere(usize);
 
 impl Here for Elsewhere {
-    fn takes(&self, action: &DiskAction) -> bool {
+    fn takes(&self, action: &DiskAction) -> Option<Bytes> {
         let may = region(action).is_none()
             && matches!(action, DiskAction::Read { .. } | DiskAction::Write { .. });
-        may && shuttle::rand::thread_rng().gen_bool(0.7)
+        (may && shuttle::rand::thread_rng().gen_bool(0.7)).then_some(BLOCK)
     }
 
     fn run(&self, command: &DiskCommand) -> Completion {
