@@ -2,7 +2,7 @@
 //! Nothing hangs, nothing is mixed up, all memory comes back.
 
 use crate::common::*;
-use engine::{Pool, Reply};
+use engine::{DeviceSpec, Pool, Reply};
 use node::{Mode, Op};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,12 +56,17 @@ fn tape(pool: &Pool, thread: u64) {
 
 #[test]
 fn everything_at_once_ends_and_nothing_is_mixed_up() {
-    let dir = Dir::new();
-    let disks = [dir.file("a"), dir.emulated("b")];
-    Pool::create("many", &disks, &untimed(64)).unwrap();
+    let (dir, other) = (Dir::new(), Dir::new());
+    everything_at_once(&[dir.file("a"), other.emulated("b")]);
+    let (dir, other) = (Dir::in_memory(), Dir::new());
+    everything_at_once(&[dir.file("a"), other.emulated("b")]);
+}
+
+fn everything_at_once(disks: &[DeviceSpec]) {
+    Pool::create("many", disks, &untimed(32)).unwrap();
     let mut options = options();
     options.config.commit_interval = units::Duration::from_secs(1);
-    let pool = Pool::open(&disks, options).unwrap();
+    let pool = Pool::open(disks, options).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let pool = &pool;
@@ -111,9 +116,13 @@ fn what_the_host_takes_between_commands_is_measured_on_a_disk_at_work() {
 /// disk's own thread, also when they hold the last handle to the pool.
 #[test]
 fn a_loop_of_callbacks_needs_no_other_thread() {
-    let dir = Dir::new();
+    a_loop_of_callbacks(&Dir::new());
+    a_loop_of_callbacks(&Dir::in_memory());
+}
+
+fn a_loop_of_callbacks(dir: &Dir) {
     let disks = [dir.file("a")];
-    Pool::create("loop", &disks, &untimed(64)).unwrap();
+    Pool::create("loop", &disks, &untimed(32)).unwrap();
     let pool = Arc::new(Pool::open(&disks, options()).unwrap());
     volume(&pool, "area", Bytes::mib(4));
     let (sender, ended) = mpsc::channel();
@@ -134,4 +143,41 @@ fn a_loop_of_callbacks_needs_no_other_thread() {
     next(&pool, &left, sender);
     drop(pool);
     ended.recv().unwrap();
+}
+
+/// To wake another thread takes longer than to copy 4 KiB. Who is under contract does not depend on
+/// when ordinary threads have a processor.
+#[test]
+fn what_lies_in_memory_is_moved_by_who_asks_unless_something_is_promised() {
+    let dir = Dir::in_memory();
+    let disks = [dir.file("a")];
+    Pool::create("here", &disks, &quick(32)).unwrap();
+    let pool = Pool::open(&disks, options()).unwrap();
+    volume(&pool, "area", Bytes::mib(2));
+    let mut memory = room(&pool, Bytes::mib(1));
+    memory.iter_mut().zip(0..).for_each(|(byte, at)| *byte = pattern(at));
+    pool.call_write("area", Bytes::ZERO, memory).unwrap();
+    let own = std::thread::current().id();
+    // How many of these reads are answered by this thread, before `submit` returns.
+    let here = |count: u64| {
+        let (sender, ended) = mpsc::channel();
+        for piece in 0..count {
+            let sender = sender.clone();
+            let (offset, len) = (Bytes::kib(4) * (piece * 37 % 256), Bytes::kib(4));
+            let read = Op::Read { volume: "area".into(), offset, len, priority: None };
+            pool.submit(read, move |end| {
+                let Ok(Reply::Data { chunk, .. }) = end else { panic!("{end:?}") };
+                check(&chunk, offset.get());
+                sender.send(std::thread::current().id() == own).unwrap();
+            });
+        }
+        drop(sender);
+        ended.iter().filter(|&is_here| is_here).count()
+    };
+    assert!(here(1000) > 0);
+    let reader = stream(&pool, "area", Mode::Read, contract("100kB/s", Bytes::kib(64)));
+    assert_eq!(here(1000), 0);
+    pool.call(Op::StreamClose { stream: reader }).unwrap();
+    assert!(here(1000) > 0);
+    pool.shutdown().unwrap();
 }

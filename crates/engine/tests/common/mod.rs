@@ -14,6 +14,10 @@ impl Dir {
     pub fn new() -> Self {
         Self(tempfile::Builder::new().prefix("slackline-").tempdir().unwrap())
     }
+    /// In memory, of which a container may have 64 MiB.
+    pub fn in_memory() -> Self {
+        Self(tempfile::Builder::new().prefix("slackline-").tempdir_in("/dev/shm").unwrap())
+    }
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -31,6 +35,15 @@ pub fn size(mib: u64) -> CreateOptions {
 
 /// A file's profile without the seconds of timing it.
 pub fn untimed(mib: u64) -> CreateOptions {
+    with_fixed("0.1ms", mib)
+}
+
+/// Of a disk that is too quick for anything to be cached.
+pub fn quick(mib: u64) -> CreateOptions {
+    with_fixed("0.01ms", mib)
+}
+
+fn with_fixed(fixed: &str, mib: u64) -> CreateOptions {
     let text = r#"
         kind = "linear"
         source = "made up for a test"
@@ -40,10 +53,11 @@ pub fn untimed(mib: u64) -> CreateOptions {
         [linear]
         depth = 8
         latency = "1ms"
-        read = { fixed = "0.1ms", rate = "1GB/s" }
-        write = { fixed = "0.1ms", rate = "1GB/s" }
+        read = { fixed = "FIXED", rate = "1GB/s" }
+        write = { fixed = "FIXED", rate = "1GB/s" }
     "#;
-    CreateOptions { profile: Some(disk::Profile::parse(text).unwrap()), ..size(mib) }
+    let text = text.replace("FIXED", fixed);
+    CreateOptions { profile: Some(disk::Profile::parse(&text).unwrap()), ..size(mib) }
 }
 
 pub fn options() -> Options {
