@@ -25,6 +25,7 @@ use crate::backend::here::Here;
 use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Lender, Loan, Owner};
 use crate::core::disk::{DiskState, Disturbed, SharedQueue, Turn};
+use crate::core::here::Carried;
 use crate::core::later::Later;
 pub(crate) use crate::core::news::News;
 use crate::core::news::{Call, Chores, Waits};
@@ -45,9 +46,6 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use units::{Bytes, Duration, Instant};
 use window::{Kind, Memory, Piece, Rights};
-
-/// Before a disk's thread looks at its own disk again it carries out commands of others so often.
-const ROUNDS_MAX: usize = 4;
 
 /// Most disks in a pool: one bit each in [`News::wake`].
 pub(crate) const DISKS_MAX: usize = 64;
@@ -439,21 +437,13 @@ impl Core {
     /// Delivers on a disk's thread: what the callbacks ask for and may be put off takes the
     /// lock once for all of them.
     pub(crate) fn deliver_together(self: &Arc<Self>, news: News) {
-        let mut news = news;
-        for _ in 0..ROUNDS_MAX {
-            // For each a read that begins and one's memory that comes back, mostly.
-            later::begin(self.id(), Vec::with_capacity(2 * news.calls.len()));
-            self.deliver(news);
-            let later = later::end();
-            if later.is_empty() {
-                return;
-            }
-            news = self.collected(later, |_, _| {});
-            if news.here.is_empty() {
-                break;
-            }
-        }
+        // For each a read that begins and one's memory that comes back, mostly.
+        later::begin(self.id(), Vec::with_capacity(2 * news.calls.len()));
         self.deliver(news);
+        let later = later::end();
+        if !later.is_empty() {
+            self.deliver(self.collected(later, |_, _| {}));
+        }
     }
 
     /// Takes the answers that the node has, and looks after the disks that got work.
@@ -477,12 +467,14 @@ impl Core {
             self.disks[0].lock().set_timer(timer);
             disks |= 1;
         }
+        let mut may = here::may();
         for (at, disk) in self.disks.iter().enumerate().filter(|(at, _)| disks & 1 << at != 0) {
-            match disk.lock().disturb(&self.arena, inner.now, here::may()) {
+            match disk.lock().disturb(&self.arena, inner.now, may) {
                 Disturbed::No => {}
                 Disturbed::Wake => news.wake |= 1 << at,
-                Disturbed::Here(commands, here) => {
-                    news.here.push((DiskIndex(at as u16), commands, here));
+                Disturbed::Here { commands, moves, here } => {
+                    may -= moves;
+                    news.here.push(Carried { disk: DiskIndex(at as u16), commands, here });
                 }
             }
         }
@@ -526,10 +518,11 @@ impl Core {
 
     /// Wakes threads and runs callbacks, outside the lock.
     pub(crate) fn deliver(self: &Arc<Self>, news: News) {
-        for (at, event) in self.events.iter().enumerate() {
-            if news.wake & (1 << at) != 0 {
-                event.signal();
-            }
+        self.wake(news.wake);
+        // Before anybody is called back: he may stop the pool, which waits for this.
+        let mut carried_out = self.carry_out(news.here);
+        if let Some((next, _)) = &mut carried_out {
+            self.wake(std::mem::take(&mut next.wake));
         }
         // Gone before the close is answered that it goes with.
         self.unmap(news.garbage);
@@ -542,7 +535,15 @@ impl Core {
         if let Some(release) = news.release {
             self.chores.release(&self.arena, release);
         }
-        self.carry_out(news.here);
+        if let Some((next, _within)) = carried_out {
+            self.deliver(next);
+        }
+    }
+
+    fn wake(&self, disks: u64) {
+        for (_, event) in self.events.iter().enumerate().filter(|(at, _)| disks & (1 << at) != 0) {
+            event.signal();
+        }
     }
 }
 

@@ -18,6 +18,18 @@ pub(crate) const PRIORITY_UNMAPPING: i32 = PRIORITY_DELIVERY - 1;
 thread_local! {
     /// Whether this thread is a disk's.
     static IS_DISK: Cell<bool> = const { Cell::new(false) };
+    /// Whether it carries answers under contract.
+    static DELIVERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks this thread as one that carries answers under contract to their programs.
+pub(crate) fn this_thread_delivers_in_time() {
+    DELIVERS.set(true);
+}
+
+/// Whether this thread keeps time for others: it carries out nothing of best effort itself.
+pub(crate) fn keeps_time() -> bool {
+    IS_DISK.get() || DELIVERS.get()
 }
 
 /// Marks this thread as a disk's, on which nobody may wait for the pool.

@@ -632,7 +632,8 @@ impl Seat {
             return Ok((Box::new(Aside::new(disk, around)), None));
         }
         let depth = self.profile.depth().max(self.profile.queue());
-        let here = InMemory::of(&file, &around.arena).filter(|_| depth > 1);
+        // The threads that serve everybody are two: both may be held up in a command.
+        let here = InMemory::of(&file, &around.arena).filter(|_| self.profile.depth() > 2);
         let here = here.map(|here| Arc::new(here) as Arc<dyn Here>);
         match Uring::new(file, depth, around.clone(), warnings) {
             Ok(ring) => Ok((Box::new(Aside::new(ring, around)), here)),

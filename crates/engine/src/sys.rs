@@ -317,15 +317,29 @@ pub(crate) fn file_system(file: &File) -> io::Result<FileSystem> {
     })
 }
 
-/// Whether a file lies in memory (tmpfs, ramfs).
+/// Whether a file lies in memory (tmpfs, ramfs) and stays there: nothing is swapped on this machine.
+/// The file system of a device's node, which may be one of these, says nothing of the device.
 pub(crate) fn is_in_memory(file: &File) -> io::Result<bool> {
-    Ok([0x0102_1994, 0x8584_58f6].contains(&file_system_number(file)?))
+    if !file.metadata()?.is_file()
+        || ![0x0102_1994, 0x8584_58f6].contains(&file_system_number(file)?)
+    {
+        return Ok(false);
+    }
+    // A line of titles, and one for each place that is swapped to.
+    Ok(std::fs::read_to_string("/proc/swaps")?.lines().count() <= 1)
 }
 
 /// The flags that a file was opened with.
 pub(crate) fn status_flags(file: &File) -> io::Result<libc::c_int> {
     // SAFETY: the call takes no pointers.
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) })
+}
+
+/// Reads of a file do not change when it was last read; its owner and root may say so.
+pub(crate) fn keep_access_time(file: &File) -> io::Result<()> {
+    let flags = status_flags(file)? | libc::O_NOATIME;
+    // SAFETY: the call takes no pointers.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) }).map(drop)
 }
 
 /// One extent as the kernel tells it (`struct fiemap_extent`).

@@ -6,7 +6,9 @@
 
 use crate::core::Core;
 use crate::lock::{Fatal, Mutex};
-use crate::on_disk::{PRIORITY, PRIORITY_DELIVERY, this_thread_is_a_disks};
+use crate::on_disk::{
+    PRIORITY, PRIORITY_DELIVERY, this_thread_delivers_in_time, this_thread_is_a_disks,
+};
 use crate::sys;
 use crate::{Backend, HostLateness};
 use node::DiskIndex;
@@ -54,6 +56,7 @@ pub fn keep_time() -> std::io::Result<()> {
 /// # Errors
 /// Where the system gives no real-time priority; it has a larger share, where that is permitted.
 pub fn deliver_in_time() -> std::io::Result<()> {
+    this_thread_delivers_in_time();
     sys::sharpen_timers();
     sys::become_real_time_alone(PRIORITY_DELIVERY).inspect_err(|_| {
         let _ = sys::become_nicer(NICE); // where it is not permitted either, the caller warns

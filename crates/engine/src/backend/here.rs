@@ -108,3 +108,33 @@ impl Here for InMemory {
         Completion { id: command.id, started, finished, noticed, result }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Surroundings;
+    use std::path::Path;
+
+    fn of(path: &Path) -> Option<InMemory> {
+        let file = Arc::new(File::open(path).unwrap());
+        InMemory::of(&file, &Surroundings::alone().arena)
+    }
+
+    /// The nodes of devices lie in memory; most devices do not.
+    #[test]
+    fn a_device_is_not_in_memory_because_its_node_is() {
+        assert!(of(Path::new("/dev/null")).is_none());
+        let devices = std::fs::read_dir("/dev").unwrap().flatten();
+        let blocks = devices.filter(|it| it.file_name().to_string_lossy().starts_with("loop"));
+        for device in blocks.map(|it| it.path()).filter(|path| File::open(path).is_ok()) {
+            assert!(of(&device).is_none(), "{}", device.display());
+        }
+    }
+
+    #[test]
+    fn a_file_in_memory_is_one_where_nothing_is_swapped() {
+        let made = tempfile::Builder::new().prefix("slackline-").tempfile_in("/dev/shm").unwrap();
+        let swaps = std::fs::read_to_string("/proc/swaps").unwrap();
+        assert_eq!(of(made.path()).is_some(), swaps.lines().count() < 2, "{swaps}");
+    }
+}

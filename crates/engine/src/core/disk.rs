@@ -53,11 +53,13 @@ pub(crate) enum Disturbed {
     /// Its thread is to be woken.
     Wake,
     /// Whoever disturbed it carries these out, and then says so ([`DiskState::ended_here`]).
-    Here(Vec<DiskCommand>, Arc<dyn Here>),
+    Here {
+        commands: Vec<DiskCommand>,
+        /// How much that is.
+        moves: Bytes,
+        here: Arc<dyn Here>,
+    },
 }
-
-/// So much at a time is moved by somebody else than the disk's thread: some tens of microseconds.
-const HERE_MAX: Bytes = Bytes::kib(128);
 
 /// What a disk's thread does next.
 pub(crate) struct Turn {
@@ -159,9 +161,9 @@ impl DiskState {
         }
     }
 
-    /// The disk may have something to start, or its timer is another. `may`: whoever disturbs
-    /// it may carry out commands.
-    pub(crate) fn disturb(&mut self, arena: &Arena, now: Instant, may: bool) -> Disturbed {
+    /// The disk may have something to start, or its timer is another. Whoever disturbs it moves at
+    /// most `may` himself.
+    pub(crate) fn disturb(&mut self, arena: &Arena, now: Instant, may: Bytes) -> Disturbed {
         let Some(asleep) = &self.asleep else { return Disturbed::No };
         let wake_at = asleep.until;
         self.now = self.now.max(now);
@@ -172,12 +174,9 @@ impl DiskState {
             (Some(_), None) => true,
             (None, _) => false,
         };
-        if !sooner
-            && may
-            && let Some(here) = self.takes_here(&commands)
-        {
+        if !sooner && let Some((moves, here)) = self.takes_here(&commands, may) {
             self.elsewhere += commands.len();
-            return Disturbed::Here(commands, here);
+            return Disturbed::Here { commands, moves, here };
         }
         let wake = sooner || !commands.is_empty();
         self.inbox = commands;
@@ -189,11 +188,11 @@ impl DiskState {
 
     /// What carries out these commands on the thread that has them. Where something is promised,
     /// the disk's thread does: others may have to wait for a processor in the midst of it.
-    fn takes_here(&self, commands: &[DiskCommand]) -> Option<Arc<dyn Here>> {
+    fn takes_here(&self, commands: &[DiskCommand], may: Bytes) -> Option<(Bytes, Arc<dyn Here>)> {
         let here = self.here.as_ref().filter(|_| self.queue.is_unpromised())?;
-        let moved: Option<Bytes> = commands.iter().map(|it| here.takes(&it.action)).sum();
-        let takes = !commands.is_empty() && moved.is_some_and(|moved| moved <= HERE_MAX);
-        takes.then(|| Arc::clone(here))
+        let moves: Option<Bytes> = commands.iter().map(|it| here.takes(&it.action)).sum();
+        let moves = moves.filter(|&moves| !commands.is_empty() && moves <= may)?;
+        Some((moves, Arc::clone(here)))
     }
 
     /// Somebody has carried out a command; says whether the disk's thread is to be woken.
@@ -205,7 +204,7 @@ impl DiskState {
             // It may wait for this.
             return (ended, true);
         }
-        (ended, matches!(self.disturb(arena, self.now, false), Disturbed::Wake))
+        (ended, matches!(self.disturb(arena, self.now, Bytes::ZERO), Disturbed::Wake))
     }
 
     /// When the pool wants its timers run.

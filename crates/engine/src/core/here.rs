@@ -3,15 +3,20 @@
 //!
 //! Invariants: what a thread carries out here it has begun itself, in the section before; what
 //! callbacks ask for meanwhile goes to the disk's thread, so that no thread stays here, however much
-//! is asked for; no lock is held while a command is carried out.
+//! is asked for; no lock is held while a command is carried out; nobody is called back before what this
+//! thread has begun has ended.
 
-use super::Core;
+use super::{Core, News};
 use crate::backend::here::Here;
 use crate::lock::Fatal;
+use crate::on_disk::keeps_time;
 use node::{DiskCommand, DiskIndex};
 use std::cell::Cell;
 use std::sync::Arc;
-use units::Duration;
+use units::{Bytes, Duration};
+
+/// So much is moved at a time by who asks, on all disks together: some tens of microseconds.
+const MOVED_MAX: Bytes = Bytes::kib(128);
 
 thread_local! {
     /// Whether this thread carries out commands, or delivers what follows from them.
@@ -32,13 +37,21 @@ fn with<T>(look: impl FnOnce(&Cell<bool>) -> T) -> T {
     IS_HERE.with(look)
 }
 
-/// Whether this thread may carry out what it has begun.
-pub(super) fn may() -> bool {
-    !with(Cell::get)
+/// How much this thread may move of what it has begun. Threads that keep time for others move
+/// nothing: what they have to do next may be promised to somebody.
+pub(super) fn may() -> Bytes {
+    if with(Cell::get) || keeps_time() { Bytes::ZERO } else { MOVED_MAX }
+}
+
+/// Commands of a disk that this thread is to carry out.
+pub(super) struct Carried {
+    pub(super) disk: DiskIndex,
+    pub(super) commands: Vec<DiskCommand>,
+    pub(super) here: Arc<dyn Here>,
 }
 
 /// As long as this lives this thread carries out no more.
-struct Within;
+pub(super) struct Within;
 
 impl Within {
     fn enter() -> Self {
@@ -54,31 +67,27 @@ impl Drop for Within {
 }
 
 impl Core {
-    /// Carries out what was begun in a section of this thread, and tells what follows from that.
-    pub(super) fn carry_out(
-        self: &Arc<Self>,
-        here: Vec<(DiskIndex, Vec<DiskCommand>, Arc<dyn Here>)>,
-    ) {
-        if here.is_empty() {
-            return;
+    /// Carries out what was begun in a section of this thread, and tells the pool. What follows from
+    /// that is to be delivered as long as the other one lives.
+    pub(super) fn carry_out(self: &Arc<Self>, all: Vec<Carried>) -> Option<(News, Within)> {
+        if all.is_empty() {
+            return None;
         }
-        let _within = Within::enter();
+        let within = Within::enter();
         // Half a transfer cannot be taken back.
-        let fatal = Fatal::new("in a transfer");
-        let mut all = Vec::new();
-        for (disk, commands, does) in here {
+        let _fatal = Fatal::new("in a transfer");
+        let mut told = Vec::new();
+        for Carried { disk, commands, here } in all {
             let at = disk.as_usize();
             for command in &commands {
-                let (ended, wakes) =
-                    self.disks[at].lock().ended_here(&self.arena, &does.run(command));
+                let done = here.run(command); // without the lock
+                let (ended, wakes) = self.disks[at].lock().ended_here(&self.arena, &done);
                 if wakes {
                     self.events[at].signal();
                 }
-                all.push(ended);
+                told.push(ended);
             }
         }
-        let news = self.tell(all, Duration::ZERO);
-        drop(fatal);
-        self.deliver(news);
+        Some((self.tell(told, Duration::ZERO), within))
     }
 }

@@ -13,13 +13,13 @@
 //! has is done in its order; no lock of the pool's is held meanwhile.
 
 use crate::arena::Arena;
-use crate::backend::here::Here;
 use crate::backend::zero_room;
 use crate::callers::Callback;
+use crate::core::here::Carried;
 use crate::lock::Mutex;
 use crate::on_disk::{PRIORITY_DELIVERY, PRIORITY_UNMAPPING, on_a_disks_thread};
 use crate::{Reply, sys};
-use node::{DiskCommand, DiskIndex, Error, RateSearch, Region, Span};
+use node::{Error, RateSearch, Region, Span};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -42,7 +42,7 @@ pub(crate) struct News {
     /// The disks whose threads are to be woken.
     pub(super) wake: u64,
     /// Commands of disks that this thread is to carry out itself.
-    pub(super) here: Vec<(DiskIndex, Vec<DiskCommand>, Arc<dyn Here>)>,
+    pub(super) here: Vec<Carried>,
     /// Memory of windows that is nobody's any more.
     pub(super) garbage: Vec<Arc<Memory>>,
     /// Gives parts of windows back to the system.
