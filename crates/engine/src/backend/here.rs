@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use units::Bytes;
+use units::{Bytes, Duration, Instant};
 
 /// More is copied by the kernel's threads, beside the disk's: some ten microseconds.
 const SHORT: Bytes = Bytes::kib(64);
@@ -71,8 +71,19 @@ impl InMemory {
         }
     }
 
-    /// What [`Here::takes`] says yes to.
-    pub(super) fn carry_out(&self, action: &DiskAction) -> Result<(), DeviceError> {
+    /// Carries out what [`Here::takes`] says yes to; and when the next one may begin. On a thread that
+    /// may have to wait for a processor the device's time is what the thread had of one.
+    pub(super) fn run_since(&self, began: Began, command: &DiskCommand) -> (Completion, Began) {
+        let result = self.carry_out(&command.action);
+        let ended =
+            Began { at: sys::now().max(began.at), had: began.had.map(|_| sys::thread_time()) };
+        let took = ended.had.zip(began.had).map(|(ended, began)| ended.saturating_sub(began));
+        let finished = took.map_or(ended.at, |took| ended.at.min(began.at + took));
+        let (id, started, noticed) = (command.id, began.at, ended.at);
+        (Completion { id, started, finished, noticed, result }, ended)
+    }
+
+    fn carry_out(&self, action: &DiskAction) -> Result<(), DeviceError> {
         match action {
             DiskAction::Read { offset, span, written } => {
                 let wanted = written.span();
@@ -98,14 +109,23 @@ impl Here for InMemory {
         (region(action).is_none() && span.len <= SHORT).then_some(span.len)
     }
 
-    /// The device's time is what this thread had of a processor: others may have had it meanwhile.
     fn run(&self, command: &DiskCommand) -> Completion {
-        let (started, before) = (sys::now(), sys::thread_time());
-        let result = self.carry_out(&command.action);
-        let took = sys::thread_time().saturating_sub(before);
-        let noticed = sys::now().max(started);
-        let finished = noticed.min(started + took);
-        Completion { id: command.id, started, finished, noticed, result }
+        self.run_since(Began::now(false), command).0
+    }
+}
+
+/// When a transfer begins, which may be when the one before it has ended.
+#[derive(Clone, Copy)]
+pub(super) struct Began {
+    at: Instant,
+    /// What its thread has had of a processor by then; none where it has to wait for no other one.
+    had: Option<Duration>,
+}
+
+impl Began {
+    /// `keeps_time`: the thread has real-time priority.
+    pub(super) fn now(keeps_time: bool) -> Self {
+        Self { at: sys::now(), had: (!keeps_time).then(sys::thread_time) }
     }
 }
 

@@ -5,7 +5,7 @@
 //! ring is not dropped before all of them have ended.
 #![allow(unsafe_code)]
 
-use super::here::{Here, InMemory};
+use super::here::{Began, Here, InMemory};
 use super::transfer::{self, After, RUNS_MAX, SINK};
 use super::{Backend, Completion, Surroundings, copy, merge, spread, zero_unwritten};
 use crate::aligned::Aligned;
@@ -100,7 +100,7 @@ pub(crate) struct Uring {
     /// What this thread does itself.
     here: Option<InMemory>,
     /// When the last of these ended, where the thread has done nothing else since.
-    carried_out: Option<Instant>,
+    carried_out: Option<Began>,
     /// The thread has real-time priority, so that what it does takes no longer than that.
     keeps_time: bool,
     /// The most bytes that one entry asks for, so that transfers come back short.
@@ -243,16 +243,10 @@ impl Uring {
             self.enter(0, None); // what came before begins before
         }
         let Some(here) = &self.here else { return false };
-        let done = if self.keeps_time {
-            // Clocks are slow in some virtual machines: one end is the next one's beginning.
-            let started = self.carried_out.unwrap_or_else(sys::now);
-            let result = here.carry_out(&command.action);
-            let ended = sys::now().max(started);
-            self.carried_out = Some(ended);
-            Completion::of(command.id, started, ended, result)
-        } else {
-            here.run(command)
-        };
+        // Clocks are slow in some virtual machines: one end is the next one's beginning.
+        let began = self.carried_out.unwrap_or_else(|| Began::now(self.keeps_time));
+        let (done, ended) = here.run_since(began, command);
+        self.carried_out = Some(ended);
         self.at_once.push(done);
         true
     }
