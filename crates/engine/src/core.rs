@@ -12,6 +12,7 @@
 //! disk's.
 
 mod carried;
+mod carry_out;
 mod disk;
 mod here;
 mod later;
@@ -25,7 +26,6 @@ use crate::backend::here::Here;
 use crate::callers::{About, Callback, Caller, Callers, NOBODY};
 use crate::chunk::{Chunk, ChunkMut, Lender, Loan, Owner};
 use crate::core::disk::{DiskState, Disturbed, SharedQueue, Turn};
-use crate::core::here::Carried;
 use crate::core::later::Later;
 pub(crate) use crate::core::news::News;
 use crate::core::news::{Call, Chores, Waits};
@@ -472,9 +472,9 @@ impl Core {
             match disk.lock().disturb(&self.arena, inner.now, may) {
                 Disturbed::No => {}
                 Disturbed::Wake => news.wake |= 1 << at,
-                Disturbed::Here { commands, moves, here } => {
+                Disturbed::Here(carried, moves) => {
                     may -= moves;
-                    news.here.push(Carried { disk: DiskIndex(at as u16), commands, here });
+                    news.here.push((at, carried));
                 }
             }
         }

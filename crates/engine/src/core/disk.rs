@@ -52,13 +52,15 @@ pub(crate) enum Disturbed {
     No,
     /// Its thread is to be woken.
     Wake,
-    /// Whoever disturbed it carries these out, and then says so ([`DiskState::ended_here`]).
-    Here {
-        commands: Vec<DiskCommand>,
-        /// How much that is.
-        moves: Bytes,
-        here: Arc<dyn Here>,
-    },
+    /// Whoever disturbed it carries these out, which move so much, and then says so
+    /// ([`DiskState::ended_here`]).
+    Here(Carried, Bytes),
+}
+
+/// Commands of a disk that another thread carries out.
+pub(crate) struct Carried {
+    pub(crate) commands: Vec<DiskCommand>,
+    pub(crate) here: Arc<dyn Here>,
 }
 
 /// What a disk's thread does next.
@@ -176,7 +178,7 @@ impl DiskState {
         };
         if !sooner && let Some((moves, here)) = self.takes_here(&commands, may) {
             self.elsewhere += commands.len();
-            return Disturbed::Here { commands, moves, here };
+            return Disturbed::Here(Carried { commands, here }, moves);
         }
         let wake = sooner || !commands.is_empty();
         self.inbox = commands;

@@ -15,7 +15,7 @@
 use crate::arena::Arena;
 use crate::backend::zero_room;
 use crate::callers::Callback;
-use crate::core::here::Carried;
+use crate::core::disk::Carried;
 use crate::lock::Mutex;
 use crate::on_disk::{PRIORITY_DELIVERY, PRIORITY_UNMAPPING, on_a_disks_thread};
 use crate::{Reply, sys};
@@ -41,8 +41,8 @@ pub(crate) struct News {
     pub(super) refusals: Vec<(Callback, Error, Box<RateSearch>)>,
     /// The disks whose threads are to be woken.
     pub(super) wake: u64,
-    /// Commands of disks that this thread is to carry out itself.
-    pub(super) here: Vec<Carried>,
+    /// Commands that this thread is to carry out itself, each with its disk.
+    pub(super) here: Vec<(usize, Carried)>,
     /// Memory of windows that is nobody's any more.
     pub(super) garbage: Vec<Arc<Memory>>,
     /// Gives parts of windows back to the system.
