@@ -616,6 +616,9 @@ impl Drop for Pool {
     }
 }
 
+/// What drives a disk, and what carries out commands on other threads than the disk's.
+type Seated = (Box<dyn Backend>, Option<Arc<dyn Here>>);
+
 impl Seat {
     /// The backend of this disk, made on the thread that will use it; and what carries out commands
     /// on other threads, where the disk takes others beside one that is held up there.
@@ -623,7 +626,7 @@ impl Seat {
         self,
         around: Surroundings,
         warnings: &mut Vec<String>,
-    ) -> Result<(Box<dyn Backend>, Option<Arc<dyn Here>>), PoolError> {
+    ) -> Result<Seated, PoolError> {
         let Device { spec, file, model, .. } = self.device;
         let file: Arc<File> = Arc::new(file);
         if let Some(model) = model {
