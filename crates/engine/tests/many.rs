@@ -174,10 +174,12 @@ fn what_lies_in_memory_is_moved_by_who_asks_unless_something_is_promised() {
         drop(sender);
         ended.iter().filter(|&is_here| is_here).count()
     };
-    assert!(here(1000) > 0);
+    // What may be swapped out is no memory.
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap().lines().count() > 1;
+    assert_eq!(here(1000) > 0, !swaps);
     let reader = stream(&pool, "area", Mode::Read, contract("100kB/s", Bytes::kib(64)));
     assert_eq!(here(1000), 0);
     pool.call(Op::StreamClose { stream: reader }).unwrap();
-    assert!(here(1000) > 0);
+    assert_eq!(here(1000) > 0, !swaps);
     pool.shutdown().unwrap();
 }
