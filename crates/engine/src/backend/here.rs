@@ -123,9 +123,9 @@ pub(super) struct Began {
 }
 
 impl Began {
-    /// `keeps_time`: the thread has real-time priority.
-    pub(super) fn now(keeps_time: bool) -> Self {
-        Self { at: sys::now(), had: (!keeps_time).then(sys::thread_time) }
+    /// `is_real_time`: the thread has real-time priority.
+    pub(super) fn now(is_real_time: bool) -> Self {
+        Self { at: sys::now(), had: (!is_real_time).then(sys::thread_time) }
     }
 }
 
@@ -133,6 +133,8 @@ impl Began {
 mod tests {
     use super::*;
     use crate::backend::Surroundings;
+    use node::{Blocks, CommandId};
+    use std::os::unix::fs::FileExt;
     use std::path::Path;
 
     fn of(path: &Path) -> Option<InMemory> {
@@ -156,5 +158,50 @@ mod tests {
         let made = tempfile::Builder::new().prefix("slackline-").tempfile_in("/dev/shm").unwrap();
         let swaps = std::fs::read_to_string("/proc/swaps").unwrap();
         assert_eq!(of(made.path()).is_some(), swaps.lines().count() < 2, "{swaps}");
+    }
+
+    #[test]
+    fn what_is_short_and_plain_is_moved_or_fails_as_the_kernel_says() {
+        let made = tempfile::Builder::new().prefix("slackline-").tempfile_in("/dev/shm").unwrap();
+        made.as_file().write_all_at(&[9; 8192], 0).unwrap();
+        let (arena, kib) = (Surroundings::alone().arena, Bytes::kib);
+        // To be read only.
+        let file = Arc::new(File::open(made.path()).unwrap());
+        let here = InMemory { file, arena: Arc::clone(&arena) };
+        let run = |action| {
+            let command = DiskCommand { id: CommandId(1), action, predicted: Duration::ZERO };
+            let done = here.run(&command);
+            assert!(done.started <= done.finished && done.finished <= done.noticed, "{done:?}");
+            done.result
+        };
+        let span = Span { offset: Bytes::mib(1), len: kib(8) };
+        let read = |offset, span, written: Blocks| DiskAction::Read {
+            offset,
+            span,
+            written: written.into(),
+        };
+        // SAFETY: nobody else knows of the arena.
+        unsafe { arena.pointer(span).write_bytes(5, 8192) };
+        assert_eq!(run(read(Bytes::ZERO, span, Blocks::first(kib(4)))), Ok(()));
+        // SAFETY: as above, and the command has ended.
+        let got = unsafe { std::slice::from_raw_parts(arena.pointer(span), 8192) };
+        assert!(got[..4096].iter().all(|&byte| byte == 9), "what was written");
+        assert!(got[4096..].iter().all(|&byte| byte == 0), "and zeros");
+        let beyond = read(kib(4), span, Blocks::first(kib(8)));
+        assert_eq!(run(beyond), Err(DeviceError(libc::EIO)), "the file ends within it");
+        let write = DiskAction::Write { offset: Bytes::ZERO, span, valid: kib(8) };
+        assert_eq!(here.takes(&write), Some(kib(8)));
+        assert_eq!(run(write), Err(DeviceError(libc::EBADF)));
+
+        let long = Span { len: SHORT + kib(4), ..span };
+        let parts = Blocks::first(kib(4)).union(&Blocks::of(&(kib(8)..kib(12))));
+        for not in [
+            DiskAction::Flush,
+            read(Bytes::ZERO, long, Blocks::first(long.len)),
+            read(Bytes::ZERO, Span { len: kib(16), ..span }, parts),
+            DiskAction::Write { offset: Bytes::ZERO, span: long, valid: long.len },
+        ] {
+            assert_eq!(here.takes(&not), None, "{not:?}");
+        }
     }
 }

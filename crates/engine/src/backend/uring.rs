@@ -102,7 +102,7 @@ pub(crate) struct Uring {
     /// When the last of these ended, where the thread has done nothing else since.
     carried_out: Option<Began>,
     /// The thread has real-time priority, so that what it does takes no longer than that.
-    keeps_time: bool,
+    is_real_time: bool,
     /// The most bytes that one entry asks for, so that transfers come back short.
     #[cfg(test)]
     at_most: usize,
@@ -138,7 +138,7 @@ impl Uring {
             file,
             here,
             carried_out: None,
-            keeps_time: sys::is_real_time(),
+            is_real_time: sys::is_real_time(),
             around,
             count: Box::new(0),
             waiting_for_event: false,
@@ -244,7 +244,7 @@ impl Uring {
         }
         let Some(here) = &self.here else { return false };
         // Clocks are slow in some virtual machines: one end is the next one's beginning.
-        let began = self.carried_out.unwrap_or_else(|| Began::now(self.keeps_time));
+        let began = self.carried_out.unwrap_or_else(|| Began::now(self.is_real_time));
         let (done, ended) = here.run_since(began, command);
         self.carried_out = Some(ended);
         self.at_once.push(done);

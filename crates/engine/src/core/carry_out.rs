@@ -16,7 +16,7 @@ use units::Duration;
 
 impl Core {
     /// Carries out what was begun in a section of this thread, and tells the pool. What follows from
-    /// that is to be delivered as long as the other one lives.
+    /// that is to be delivered before the guard is dropped.
     pub(super) fn carry_out(
         self: &Arc<Self>,
         all: Vec<(usize, Carried)>,

@@ -182,10 +182,11 @@ impl DiskState {
         }
         let wake = sooner || !commands.is_empty();
         self.inbox = commands;
-        if wake {
-            self.asleep = None;
+        if !wake {
+            return Disturbed::No;
         }
-        if wake { Disturbed::Wake } else { Disturbed::No }
+        self.asleep = None;
+        Disturbed::Wake
     }
 
     /// What carries out these commands on the thread that has them. Where something is promised,
