@@ -23,11 +23,12 @@ use crate::ring::ring_described;
 use crate::runs::Freed;
 use crate::runs::Run;
 use crate::state::State;
-use crate::structure::{FIRST_PAYLOAD, checksum, checksum_joined};
+use crate::structure::FIRST_PAYLOAD;
 use crate::volume::Volume;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
+use checksum::crc32c;
 use units::Bytes;
 
 /// How far the list has come.
@@ -204,12 +205,12 @@ impl Building {
         format::changes::NEXT_VOLUME.put(&mut first, next_volume.0);
         format::changes::COUNT.put(&mut first, self.count.into());
         first.resize(FIRST_PAYLOAD, 0);
-        let checksum = checksum_joined(checksum(&first), self.body_checksum, self.body);
+        let checksum = checksum::joined(crc32c(&first), self.body_checksum, self.body);
         Part { at, bytes, end: Some(End { first, length, checksum }) }
     }
     fn count_body(&mut self, bytes: &[u8]) {
         let len = Bytes::new(bytes.len() as u64);
-        self.body_checksum = checksum_joined(self.body_checksum, checksum(bytes), len);
+        self.body_checksum = checksum::joined(self.body_checksum, crc32c(bytes), len);
         self.body += len;
     }
 }

@@ -10,12 +10,9 @@ use crate::format::{VERSION, header};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use checksum::crc32c;
 use core::fmt;
-use crc::{CRC_32_ISCSI, Crc, Table};
 use units::Bytes;
-
-/// CRC-32C (Castagnoli), the polynomial of iSCSI, ext4 and Btrfs.
-static CRC32C: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
 /// The kinds of structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,40 +102,6 @@ pub(crate) struct Owner {
 /// Bytes of a payload that lie in the first block of a structure.
 pub(crate) const FIRST_PAYLOAD: usize = BLOCK.get() as usize - header::LEN;
 
-/// The checksum of bytes.
-pub(crate) fn checksum(bytes: &[u8]) -> u32 {
-    CRC32C.checksum(bytes)
-}
-
-/// The checksum of two stretches of bytes, one behind the other, from those of both and the
-/// length of the second: the first is moved on by so many bytes, which multiplies it by
-/// x to the power of eight times as many, modulo the polynomial; the second is added.
-pub(crate) fn checksum_joined(first: u32, second: u32, len: Bytes) -> u32 {
-    const ONE: u32 = 1 << 31; // bits are reflected: the highest is x to the power of 0
-    let (mut power, mut square, mut left) = (ONE, ONE >> 8, len.get());
-    while left > 0 {
-        if left % 2 == 1 {
-            power = product(power, square);
-        }
-        square = product(square, square);
-        left /= 2;
-    }
-    product(power, first) ^ second
-}
-
-/// The product of two polynomials, modulo that of CRC-32C, in reflected bits.
-fn product(a: u32, b: u32) -> u32 {
-    const POLYNOMIAL: u32 = 0x1edc_6f41_u32.reverse_bits();
-    let (mut sum, mut shifted) = (0, b);
-    for bit in (0..u32::BITS).rev() {
-        if a >> bit & 1 == 1 {
-            sum ^= shifted;
-        }
-        shifted = shifted >> 1 ^ if shifted & 1 == 1 { POLYNOMIAL } else { 0 };
-    }
-    sum
-}
-
 /// A payload with its checksum, shared by the disks that it is written to.
 #[derive(Clone, Debug)]
 pub(crate) struct Payload {
@@ -149,10 +112,9 @@ pub(crate) struct Payload {
 impl Payload {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
         let padding = size_of_structure(bytes.len()) - header::LEN - bytes.len();
-        let mut digest = CRC32C.digest();
-        digest.update(&bytes);
-        digest.update(&[0; BLOCK.get() as usize][..padding]);
-        Self { bytes: bytes.into(), checksum: digest.finalize() }
+        let behind = crc32c(&[0; BLOCK.get() as usize][..padding]);
+        let checksum = checksum::joined(crc32c(&bytes), behind, Bytes::new(padding as u64));
+        Self { bytes: bytes.into(), checksum }
     }
     /// Bytes on the disk, header and padding included: whole blocks.
     pub(crate) fn size(&self) -> usize {
@@ -198,7 +160,7 @@ impl Structure {
         header::PLACE.put(&mut head, at.get());
         header::PAYLOAD_LENGTH.put(&mut head, length as u64);
         header::PAYLOAD_CHECKSUM.put(&mut head, checksum.into());
-        let checksum = CRC32C.checksum(&head);
+        let checksum = crc32c(&head);
         header::CHECKSUM.put(&mut head, checksum.into());
         head
     }
@@ -244,7 +206,7 @@ impl Header {
         }
         let mut blank = *head;
         header::CHECKSUM.put(&mut blank, 0);
-        if header::CHECKSUM.get_u32(head) != CRC32C.checksum(&blank) {
+        if header::CHECKSUM.get_u32(head) != crc32c(&blank) {
             return Err(Problem::Checksum);
         }
         let version = header::VERSION.get_u32(head);
@@ -288,25 +250,9 @@ impl Header {
             return Err(Problem::Contradiction("it is larger than its place"));
         };
         let behind = &structure[header::LEN..];
-        if CRC32C.checksum(behind) != self.payload_checksum {
+        if crc32c(behind) != self.payload_checksum {
             return Err(Problem::Checksum);
         }
         Ok(&behind[..self.payload_length])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_checksum_of_two_parts_is_that_of_the_whole() {
-        let bytes: Vec<u8> = (0..20_000_u32).map(|i| ((i * i) >> 3) as u8).collect();
-        for cut in [0, 1, 2, 95, 4000, 4096, 12_288, 19_999, 20_000] {
-            let (first, second) = bytes.split_at(cut);
-            let len = Bytes::new(second.len() as u64);
-            let joined = checksum_joined(checksum(first), checksum(second), len);
-            assert_eq!(joined, checksum(&bytes), "cut at {cut}");
-        }
     }
 }

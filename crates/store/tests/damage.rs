@@ -10,7 +10,7 @@ use crate::common::history::{Description, accounts};
 use crate::common::{
     BLOCK, Cut, Disk, Random, capacities, check, commit, disk, new_pool, open, run_until,
 };
-use crc::{CRC_32_ISCSI, Crc};
+use checksum::crc32c;
 use store::{
     Blocks, Checking, DiskIndex, Field, MAGICS, OpenError, Opening, Placement, Report, Severity,
     Store, TABLES, Zone,
@@ -400,8 +400,6 @@ fn numbers_go_on_above_every_number_that_was_seen() {
     }
 }
 
-const CRC32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
-
 /// Makes the checksums of the structure at `offset` fit whatever it holds.
 fn restamp(disk: &mut Disk, offset: u64) {
     let header = |name| field("Header", name);
@@ -411,11 +409,11 @@ fn restamp(disk: &mut Disk, offset: u64) {
         return;
     }
     let bytes = disk.read(offset, size).unwrap();
-    let payload = CRC32C.checksum(&bytes[96..]);
+    let payload = crc32c(&bytes[96..]);
     disk.change(offset, |block| {
         put(header("PAYLOAD_CHECKSUM"), block, payload.into());
         put(header("CHECKSUM"), block, 0);
-        let checksum = CRC32C.checksum(&block[..96]);
+        let checksum = crc32c(&block[..96]);
         put(header("CHECKSUM"), block, checksum.into());
     });
 }

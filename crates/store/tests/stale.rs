@@ -286,13 +286,12 @@ fn wherever_the_power_is_cut_the_crash_is_opened_and_the_older_disk_refused() {
 
 /// The highest sequence number in such a header of the disk that is whole.
 fn newest(disk: &Disk, magic: &[u8; 8]) -> u64 {
-    let crc = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
     let headers = disk.used_blocks().filter_map(|block| {
         let mut header: [u8; 96] = disk.block(block * 4096)[..96].try_into().unwrap();
         let checksum = u32::from_le_bytes(header[12..16].try_into().unwrap());
         header[12..16].fill(0);
-        let whole = header.starts_with(magic) && crc.checksum(&header) == checksum;
+        let whole = header.starts_with(magic) && checksum::crc32c(&header) == checksum;
         whole.then(|| number(&header[64..72]))
     });
     headers.max().unwrap_or(0)

@@ -12,8 +12,10 @@ use crate::workspace::{Package, Workspace};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rooms where all decisions live.
-pub const PURE: [&str; 10] =
-    ["units", "sched", "policies", "disk", "queue", "playout", "store", "node", "files", "token"];
+pub const PURE: [&str; 11] = [
+    "units", "checksum", "sched", "policies", "disk", "queue", "playout", "store", "node", "files",
+    "token",
+];
 
 /// Packages from outside that pure crates may name in their manifests, and why.
 const ALLOWED: [(&str, &str); 6] = [

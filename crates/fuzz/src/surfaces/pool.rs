@@ -11,9 +11,9 @@
 #[path = "../../../store/tests/common/mod.rs"]
 mod common;
 
+use checksum::crc32c;
 use common::history::{Description, accounts};
 use common::{Disk, check, commit, new_pool, open};
-use crc::{CRC_32_ISCSI, Crc, Table};
 use std::cell::OnceCell;
 use store::{
     Field, KeptPolicy, Ownership, Placement, Replaying, Service, ServiceKind, ServicePriority,
@@ -21,7 +21,6 @@ use store::{
 };
 use units::Bytes;
 
-static CRC32C: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 const BLOCK: usize = 4096;
 /// As small as what lies there permits, since all of the logs are read each time.
 const SIZE: Bytes = Bytes::mib(48);
@@ -142,10 +141,10 @@ fn fill(block: &mut [u8], [flags, which, value @ ..]: [u8; HEAD], payload: &[u8]
         let name = fields[usize::from(which) % fields.len()];
         put(header(name), block, u64::from_le_bytes(value));
     }
-    let checksum = CRC32C.checksum(&block[96..]);
+    let checksum = crc32c(&block[96..]);
     put(header("PAYLOAD_CHECKSUM"), block, checksum.into());
     put(header("CHECKSUM"), block, 0);
-    let checksum = CRC32C.checksum(&block[..96]);
+    let checksum = crc32c(&block[..96]);
     put(header("CHECKSUM"), block, checksum.into());
 }
 
