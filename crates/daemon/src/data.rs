@@ -10,6 +10,7 @@
 //! that is to be taken have an end each (`limits`).
 
 pub(crate) mod account;
+pub(crate) mod batch;
 mod best_effort;
 mod file;
 pub(crate) mod frames;

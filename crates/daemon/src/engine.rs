@@ -74,6 +74,10 @@ impl Pool for engine::Pool {
         self.submit_since(who, arrived, op, done);
     }
 
+    fn together(&self, ask: &mut dyn FnMut()) {
+        self.together(ask);
+    }
+
     fn write(
         &self,
         who: Who,

@@ -3,9 +3,22 @@
 //! Every wait on a client has an end, which stands here. What is waited for without an
 //! end of its own is the disks, and one's turn.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 use units::Bytes;
 use wire::frame::{BODY_MAX, JSON_MAX, OUTSTANDING_MAX};
+
+/// What `coming` gives, if it comes within the time. What is there already is not timed: a timer
+/// reads the clock, which is slow in some virtual machines.
+pub async fn within<T>(limit: Duration, coming: impl Future<Output = T>) -> Option<T> {
+    let mut coming = pin!(coming);
+    match poll_fn(|context| Poll::Ready(coming.as_mut().poll(context))).await {
+        Poll::Ready(came) => Some(came),
+        Poll::Pending => tokio::time::timeout(limit, coming).await.ok(),
+    }
+}
 
 /// Connections at once, control and data together, where the system gives as many
 /// descriptors; see [`connections_for`].

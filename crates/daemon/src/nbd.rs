@@ -38,8 +38,9 @@ use wire::nbd::handshake::{
     Chosen, Exports, Handshake, Next, OPTION_HEAD_LEN, OptionHead, greeting,
 };
 
-/// Requests are small: many are read at a time. Their bytes go to their place directly.
-const HEADS_BUFFER: usize = 4096;
+/// Requests are small: many are read at a time, with the bytes of short writes. Those of others go to
+/// their place directly.
+const HEADS_BUFFER: usize = 16 << 10;
 /// Options of one client: whoever sends more asks for nothing.
 const OPTIONS_MAX: usize = 64;
 
@@ -143,7 +144,7 @@ async fn serve_chosen(
     let lane = house.timely.lane(peer.uid, ask.guaranteed(&volume, priority) > 0);
     let Ends { input, output, socket } = ends;
     lane.takes(&socket);
-    let output = (output, lane.clone());
+    let output = (Arc::new(output), lane.clone());
     let device = requests::Device::new((volume, id), priority, chosen, ask, output);
     let served = async move { transmit(device, input, account, &mut stop, over).await };
     lane.serve(served).await;

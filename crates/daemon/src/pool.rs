@@ -143,6 +143,11 @@ pub trait Pool: Send + Sync + 'static {
     /// The same of an operation without a stream, where the daemon had read the program's
     /// request at `arrived`, by [`Pool::now`]: what is promised of an answer counts from then.
     fn submit_since(&self, who: Who, arrived: Instant, op: Op, callback: Callback);
+    /// What `ask` begins on this thread may be begun together when it returns, in its order;
+    /// callbacks are called then.
+    fn together(&self, ask: &mut dyn FnMut()) {
+        ask();
+    }
     /// Begins to open a stream whose program can map its window; false where this pool or
     /// the system has no such memory, and then nothing was begun.
     fn open_window(&self, _who: Who, _opening: Opening, _callback: Callback) -> bool {

@@ -235,20 +235,24 @@ impl Lane {
         self.begin(Box::pin(served), Weak::new());
     }
 
+    /// The same.
+    pub fn begin_one(&self, served: Served) {
+        self.begin(served, Weak::new());
+    }
+
     /// The same, for what may have nothing to wait for: then it is done by the thread that calls,
     /// where that is one of those that serve everybody.
-    pub fn spawn_unless_ready(&self, served: impl Future<Output = ()> + Send + 'static) {
-        let mut served: Served = Box::pin(served);
+    pub fn begin_unless_ready(&self, mut served: Served) {
         // Whoever looks again asks anew to be woken.
         let mut looks = Context::from_waker(Waker::noop());
         if self.is_with_others() && served.as_mut().poll(&mut looks).is_ready() {
             return;
         }
-        self.begin(served, Weak::new());
+        self.begin_one(served);
     }
 
     /// Whether this thread is one of those that serve everybody, and the connection is theirs.
-    fn is_with_others(&self) -> bool {
+    pub fn is_with_others(&self) -> bool {
         !self.timely.is_apart || (!is_here() && !self.standing.may_come())
     }
 
@@ -263,7 +267,8 @@ impl Lane {
     }
 }
 
-type Served = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Something of a connection that is served.
+pub type Served = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What is served, as long as it stays where it is.
 struct Stint {

@@ -264,11 +264,11 @@ impl Core {
         assert!(room.belongs_to(self), "memory of another pool");
         let (span, owner) = room.into_span();
         assert_eq!(owner, Owner::BestEffort, "a stream's memory is written with StreamWrite");
-        self.section(|inner, news| {
-            self.arena.take_back(span);
-            let op = Op::Write { volume, range, span, priority };
-            inner.begin(asker, op, callback, news);
-        });
+        let op = Op::Write { volume, range, span, priority };
+        if let Some((asker, op, callback)) = later::put_write(self.id(), asker, op, callback) {
+            let write = Later::Write(asker, op, callback);
+            self.section(|inner, news| inner.begin_later(&self.arena, write, news));
+        }
     }
 
     /// Everything that can be seen, gathered in steps that each hold the lock for a moment.
@@ -444,6 +444,25 @@ impl Core {
         if !later.is_empty() {
             self.deliver(self.collected(later, |_, _| {}));
         }
+    }
+
+    /// What `ask` asks for on this thread takes the lock once, where it may be put off.
+    pub(crate) fn together(self: &Arc<Self>, ask: impl FnOnce()) {
+        if !later::begin_go(self.id()) {
+            return ask();
+        }
+        /// Also where `ask` panics: what its thread puts off is never left behind.
+        struct Go<'a>(&'a Arc<Core>);
+        impl Drop for Go<'_> {
+            fn drop(&mut self) {
+                let later = later::end();
+                if !later.is_empty() {
+                    self.0.deliver(self.0.collected(later, |_, _| {}));
+                }
+            }
+        }
+        let _go = Go(self);
+        ask();
     }
 
     /// Takes the answers that the node has, and looks after the disks that got work.
@@ -651,6 +670,12 @@ impl Inner {
     fn begin_later(&mut self, arena: &Arena, later: Later, news: &mut News) {
         match later {
             Later::Begin(asker, op, callback) => self.begin(asker, op, callback, news),
+            Later::Write(asker, op, callback) => {
+                if let Op::Write { span, .. } = &op {
+                    arena.take_back(*span);
+                }
+                self.begin(asker, op, callback, news);
+            }
             Later::Release(span) => self.take_back(arena, span, Owner::BestEffort),
         }
     }

@@ -329,6 +329,12 @@ impl Pool {
         self.core.submit((who, None), op, Box::new(done));
     }
 
+    /// What `ask` submits on this thread may be begun together, when it returns: reads, writes and
+    /// memory of best effort, in their order. Callbacks are called then.
+    pub fn together(&self, ask: impl FnOnce()) {
+        self.core.together(ask);
+    }
+
     /// As [`Pool::submit_as`], of a program that asked at `arrived` by the clock of
     /// [`Pool::now`]: what a volume's contract promises counts from then.
     ///

@@ -643,7 +643,8 @@ impl Core {
     /// When something is due that is no command's business.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
         let stream = self.timers.first().map(|&(at, _)| at);
-        [stream, self.commits.due(), self.moves.due(), self.gaps_due].into_iter().flatten().min()
+        let first = Instant::first(stream, self.commits.due());
+        Instant::first(first, Instant::first(self.moves.due(), self.gaps_due))
     }
 
     pub(crate) fn next_wake(&mut self) -> Option<DiskIndex> {

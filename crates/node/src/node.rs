@@ -125,14 +125,11 @@ impl Node {
 
     /// When [`Node::run_timers`] is to be called, if at any time.
     pub fn next_timer(&self) -> Option<Instant> {
-        let timers = [
-            self.core.next_timer(),
-            self.best_effort.due(),
-            self.rounds.due(),
-            self.kept_out.due(),
-            self.old_look.filter(|_| !self.is_ending()),
-        ];
-        timers.into_iter().flatten().min()
+        // Asked several times for each operation.
+        let first = Instant::first(self.core.next_timer(), self.best_effort.due());
+        let first = Instant::first(first, self.rounds.due());
+        let first = Instant::first(first, self.kept_out.due());
+        Instant::first(first, self.old_look.filter(|_| !self.is_ending()))
     }
 
     /// The end of some operation, if any has ended.

@@ -94,6 +94,14 @@ impl Instant {
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
+    /// The first of two that may never come. (`min` over a list of options compiles to hundreds of
+    /// instructions, and timers are compared for each operation.)
+    pub fn first(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
     /// The time from `earlier` to here, or zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))

@@ -5,12 +5,10 @@
 //! his part; beyond that the connection is not read from. Operations of a volume under contract
 //! for which the pool has memory set aside do not wait for the user's part.
 
-use super::frames::Over;
 use crate::limits::{BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT};
 use crate::quotas;
-use crate::timely::Lane;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use units::Bytes;
 use wire::frame::OUTSTANDING_MAX;
 
@@ -33,21 +31,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// Serves a request beside the others of its connection, and has its place until it has
-    /// ended. `gone` is set where the program does not take its answer. What needs to wait for nothing
-    /// has ended when this returns: a task for it could wake another thread, which takes longer.
-    pub fn serve(
-        self,
-        lane: &Lane,
-        gone: watch::Sender<bool>,
-        served: impl Future<Output = Result<(), Over>> + Send + 'static,
-    ) {
-        lane.spawn_unless_ready(async move {
-            if served.await.is_err() {
-                gone.send_replace(true);
-            }
-            drop(self);
-        });
+    /// What is served has its place until it has ended.
+    pub async fn kept(self, served: impl Future<Output = ()>) {
+        served.await;
+        drop(self);
     }
 }
 

@@ -7,7 +7,8 @@
 //! for the user's part. What the contract promises counts from when a request's head was read,
 //! without the time that the program takes to send a body. When a program ends it, every request under way has ended.
 
-use super::account::{Account, Place};
+use super::account::Account;
+use super::batch::Batch;
 use super::frames::{Incoming, Outgoing, Over, misplaced};
 use crate::limits::GOODBYE_WITHIN;
 use crate::lock::{Mutex, MutexGuard};
@@ -32,11 +33,9 @@ struct Shared {
     /// What the program stated in its hello.
     priority: Option<Priority>,
     ask: Ask,
-    output: Outgoing,
+    output: Arc<Outgoing>,
     /// The first write that failed since the last sync.
     failed: Mutex<Option<Error>>,
-    /// Set when the program does not take its answers.
-    gone: watch::Sender<bool>,
     /// Which threads serve it: what answers under contract take from the pool to here is measured.
     lane: Lane,
 }
@@ -74,12 +73,13 @@ pub async fn serve(
         Some(handle) => format!("{volume}/{}", handle.0),
         None => volume.clone(),
     };
-    let failed = Mutex::default();
-    let shared = Shared { volume, name, reserved, priority, ask, output, failed, gone, lane };
+    let (failed, output) = (Mutex::default(), Arc::new(output));
+    let batch = Batch::new(Arc::clone(&ask.0), lane.clone(), Arc::clone(&output), gone.clone());
+    let shared = Shared { volume, name, reserved, priority, ask, output, failed, lane };
     let shared = Arc::new(shared);
     let account = Account::new(place);
     let over = tokio::select! {
-        over = take_requests(&mut input, &shared, &account) => over,
+        over = batch.serving(take_requests(&mut input, &shared, &account, &batch)) => over,
         _ = is_gone.wait_for(|&gone| gone) => Over::Gone,
         why = super::stopped(&mut stop) => Over::Stopped(why),
     };
@@ -96,11 +96,18 @@ pub async fn serve(
     }
 }
 
-async fn take_requests(input: &mut Incoming, shared: &Arc<Shared>, account: &Account) -> Over {
+async fn take_requests(
+    input: &mut Incoming,
+    shared: &Arc<Shared>,
+    account: &Account,
+    batch: &Batch,
+) -> Over {
     loop {
-        match take_request(input, shared, account).await {
-            Ok(()) => {}
-            Err(over) => return over,
+        if let Err(over) = take_request(input, shared, account, batch).await {
+            return over;
+        }
+        if !input.has_head() {
+            batch.serve();
         }
     }
 }
@@ -109,6 +116,7 @@ async fn take_request(
     input: &mut Incoming,
     shared: &Arc<Shared>,
     account: &Account,
+    batch: &Batch,
 ) -> Result<(), Over> {
     let (head, body) = input.head().await?;
     let came = shared.ask.0.now();
@@ -119,9 +127,8 @@ async fn take_request(
                 return shared.fail(tag, &Error::Invalid { what: "length", rule }).await;
             }
             let place = account.place(&shared.reserved, len, || shared.guaranteed()).await;
-            let read =
-                move |shared: Arc<Shared>| async move { shared.read(came, tag, offset, len).await };
-            shared.spawn(place, read);
+            let shared = Arc::clone(shared);
+            batch.push(place, async move { shared.read(came, tag, offset, len).await });
             Ok(())
         }
         Head::WriteAt { tag, offset, padding } => {
@@ -140,16 +147,15 @@ async fn take_request(
             input.fill(room.as_mut(), range.skip().as_usize(), body).await?;
             // What the program takes to send its bytes is its own time.
             let came = came + shared.ask.0.now().saturating_since(begun);
-            let write = move |shared: Arc<Shared>| async move {
-                shared.write(came, tag, range, room).await
-            };
-            shared.spawn(place, write);
+            let shared = Arc::clone(shared);
+            batch.push(place, async move { shared.write(came, tag, range, room).await });
             Ok(())
         }
         Head::SyncAll { tag } => {
             let guaranteed = || shared.guaranteed();
             let place = account.place(&shared.reserved, Bytes::ZERO, guaranteed).await;
-            shared.spawn(place, move |shared| async move { shared.sync(tag).await });
+            let shared = Arc::clone(shared);
+            batch.push(place, async move { shared.sync(tag).await });
             Ok(())
         }
         other => Err(misplaced(other, "best effort")),
@@ -157,15 +163,6 @@ async fn take_request(
 }
 
 impl Shared {
-    /// Serves a request beside the others.
-    fn spawn<F, S>(self: &Arc<Self>, place: Place, serve: S)
-    where
-        S: FnOnce(Arc<Self>) -> F + Send + 'static,
-        F: Future<Output = Result<(), Over>> + Send + 'static,
-    {
-        place.serve(&self.lane, self.gone.clone(), serve(Arc::clone(self)));
-    }
-
     /// Operations for which the pool has memory set aside, where this handle is under its
     /// volume's contract.
     fn guaranteed(&self) -> u64 {
@@ -185,9 +182,7 @@ impl Shared {
         let (read, handed) = self.ask.op_since(came, read).await;
         match read {
             Ok(Answer::Data { chunk, .. }) => {
-                self.output.send(Head::ReadDone { tag }, chunk.bytes()).await?;
-                self.note(handed);
-                Ok(())
+                self.answer(Head::ReadDone { tag }, chunk.bytes(), handed).await
             }
             Ok(_) => unreachable!("the pool answers a read with data"),
             Err(error) => self.fail(tag, &error).await,
@@ -204,11 +199,7 @@ impl Shared {
         let (volume, priority) = (self.volume.clone(), self.priority);
         let (written, handed) = self.ask.write(came, volume, priority, range, room).await;
         match written {
-            Ok(()) => {
-                self.output.send(Head::WriteDone { tag }, &[]).await?;
-                self.note(handed);
-                Ok(())
-            }
+            Ok(()) => self.answer(Head::WriteDone { tag }, &[], handed).await,
             Err(error) => {
                 self.failed().get_or_insert(error.clone());
                 self.fail(tag, &error).await
@@ -228,10 +219,15 @@ impl Shared {
         }
     }
 
-    /// An answer that the pool handed out then is in the socket.
-    fn note(&self, handed: Handed) {
+    /// Sends an answer that the pool handed out then. What is promised waits for no other one.
+    async fn answer(&self, head: Head, body: &[u8], handed: Handed) -> Result<(), Over> {
+        match handed.is_promised() {
+            true => self.output.send(head, body).await?,
+            false => self.output.answer_with(head, body).await?,
+        }
         self.lane.answered(handed.is_promised());
         self.ask.delivered(&self.output.excusing(handed));
+        Ok(())
     }
 
     fn failed(&self) -> MutexGuard<'_, Option<Error>> {

@@ -1,8 +1,8 @@
 //! Frames from and to a socket.
 
 use crate::ends::Out;
-use crate::limits::{ANSWER_TAKEN_WITHIN, FRAME_WITHIN, GOODBYE_WITHIN};
-use crate::lock::AsyncMutex;
+use crate::limits::{ANSWER_TAKEN_WITHIN, FRAME_WITHIN, GOODBYE_WITHIN, within};
+use crate::lock::{AsyncMutex, Mutex};
 use crate::made_room::MadeRoom;
 use crate::pool::{Handed, Room};
 use crate::timely::socket::{Reading, Writing};
@@ -41,6 +41,11 @@ impl From<io::Error> for Over {
     }
 }
 
+/// So much is gathered before it is sent: a socket takes more.
+const GATHERED_MAX: usize = 64 << 10;
+/// A longer body is sent from where it lies: to copy it would take as long as a call of the system.
+const GATHERED_BODY_MAX: usize = 16 << 10;
+
 /// Small frames are read many at a time; bodies go to their place directly.
 const HEADS_BUFFER: usize = 4096;
 
@@ -73,19 +78,10 @@ pub struct Incoming {
     until: Instant,
 }
 
-/// What a program does in time.
-async fn in_time<T>(
-    until: Instant,
-    coming: impl Future<Output = io::Result<T>>,
-) -> Result<T, Over> {
-    match timeout_at(until, coming).await {
-        Ok(came) => Ok(came?),
-        Err(_) => {
-            let within = FRAME_WITHIN.as_secs();
-            let what = format!("a frame stopped in the middle for {within} s");
-            Err(Over::Failed(super::protocol(what)))
-        }
-    }
+/// A program did not go on with a frame in time.
+fn stopped() -> Over {
+    let within = FRAME_WITHIN.as_secs();
+    Over::Failed(super::protocol(format!("a frame stopped in the middle for {within} s")))
 }
 
 impl Incoming {
@@ -98,12 +94,17 @@ impl Incoming {
     /// time. Dropped while it waits, it loses nothing.
     pub async fn head(&mut self) -> Result<(Head, usize), Over> {
         if self.have == 0 {
-            self.half.fill_buf().await?;
+            // No clock is read for a head that is there.
+            if let Some(head) = self.half.fill_buf().await?.first_chunk() {
+                let head = Head::decode(head);
+                self.half.consume(HEAD_LEN);
+                return head.map_err(|error| Over::Failed(super::protocol(error.to_string())));
+            }
             self.until = Instant::now() + FRAME_WITHIN;
         }
         while self.have < HEAD_LEN {
             let rest = &mut self.head[self.have..];
-            match in_time(self.until, self.half.read(rest)).await? {
+            match timeout_at(self.until, self.half.read(rest)).await.map_err(|_| stopped())?? {
                 0 => return Err(Over::Gone),
                 read => self.have += read,
             }
@@ -112,18 +113,24 @@ impl Incoming {
         Head::decode(&self.head).map_err(|error| Over::Failed(super::protocol(error.to_string())))
     }
 
+    /// Whether another head is there already.
+    pub fn has_head(&self) -> bool {
+        self.half.buffer().len() >= HEAD_LEN
+    }
+
     /// Fills the first `len` bytes of `room`.
     pub async fn fill(&mut self, room: &mut dyn Room, skip: usize, len: usize) -> Result<(), Over> {
-        let until = Instant::now() + FRAME_WITHIN;
-        in_time(until, self.half.read_exact(&mut room.bytes_mut()[skip..][..len])).await?;
+        let filled = self.half.read_exact(&mut room.bytes_mut()[skip..][..len]);
+        within(FRAME_WITHIN, filled).await.ok_or_else(stopped)??;
         Ok(())
     }
 
     /// Reads the rest of a body for which there is no place.
     pub async fn discard(&mut self, len: usize) -> Result<(), Over> {
-        let until = Instant::now() + FRAME_WITHIN;
         let mut rest = (&mut self.half).take(len as u64);
-        let read = in_time(until, tokio::io::copy_buf(&mut rest, &mut tokio::io::sink())).await?;
+        let mut nowhere = tokio::io::sink();
+        let read = tokio::io::copy_buf(&mut rest, &mut nowhere);
+        let read = within(FRAME_WITHIN, read).await.ok_or_else(stopped)??;
         if read == len as u64 { Ok(()) } else { Err(Over::Gone) }
     }
 }
@@ -135,7 +142,16 @@ impl Incoming {
 /// in time fails as if it had gone.
 pub struct Outgoing {
     sending: AsyncMutex<Sending>,
+    gathered: Mutex<Gathered>,
     room: MadeRoom,
+}
+
+/// Short answers that go before the next message, whichever that is.
+#[derive(Default)]
+struct Gathered {
+    /// Somebody will send them.
+    is_open: bool,
+    bytes: Vec<u8>,
 }
 
 struct Sending {
@@ -152,7 +168,12 @@ impl Outgoing {
     /// Encrypted, or not.
     pub fn to(half: Out) -> Self {
         let sending = AsyncMutex::new(Sending { half, whole: true });
-        Self { sending, room: MadeRoom::default() }
+        Self { sending, gathered: Mutex::default(), room: MadeRoom::default() }
+    }
+
+    /// Sends an answer under no contract, or gathers it.
+    pub async fn answer_with(&self, head: Head, body: &[u8]) -> Result<(), Over> {
+        self.answer(&head.encode(body.len()), body).await
     }
 
     /// Sends one frame.
@@ -171,16 +192,52 @@ impl Outgoing {
         taken(self.send_whole(head, body)).await
     }
 
+    /// From now on short answers are gathered: whoever calls this calls
+    /// [`Outgoing::send_gathered`] soon.
+    pub fn gather(&self) {
+        self.gathered.lock().is_open = true;
+    }
+
+    /// Sends what was gathered; from now on nothing is.
+    pub async fn send_gathered(&self) -> Result<(), Over> {
+        self.gathered.lock().is_open = false;
+        self.send_parts(&[], &[]).await
+    }
+
+    /// Sends an answer under no contract, or gathers it.
+    pub async fn answer(&self, head: &[u8], body: &[u8]) -> Result<(), Over> {
+        match self.gathered(head, body) {
+            None => self.send_parts(head, body).await,
+            Some(..GATHERED_MAX) => Ok(()),
+            Some(_) => self.send_parts(&[], &[]).await,
+        }
+    }
+
+    /// Gathers an answer where that is done: how much there is then.
+    fn gathered(&self, head: &[u8], body: &[u8]) -> Option<usize> {
+        let mut gathered = self.gathered.lock();
+        if !gathered.is_open || body.len() > GATHERED_BODY_MAX {
+            return None;
+        }
+        gathered.bytes.extend_from_slice(head);
+        gathered.bytes.extend_from_slice(body);
+        Some(gathered.bytes.len())
+    }
+
     /// Sends a frame without a body, and descriptors with it.
     pub async fn send_with(&self, head: Head, fds: &[BorrowedFd<'_>]) -> Result<(), Over> {
         taken(self.send_whole_with(head, fds)).await
     }
 
     async fn send_whole(&self, head: &[u8], body: &[u8]) -> Result<(), Over> {
-        let mut frame = Buf::chain(head, body);
         let mut sending = self.sending.lock().await;
         if !sending.whole {
             return Err(Over::Gone);
+        }
+        let before = std::mem::take(&mut self.gathered.lock().bytes);
+        let mut frame = Buf::chain(&before[..], Buf::chain(head, body));
+        if !frame.has_remaining() {
+            return Ok(());
         }
         sending.whole = false;
         let half = &mut sending.half;
@@ -242,7 +299,7 @@ fn text_of(Problem { detail, next_step, .. }: &Problem) -> String {
 /// The end of a send to a program that takes it in time; one that does not is as good as
 /// gone.
 async fn taken(sending: impl Future<Output = Result<(), Over>>) -> Result<(), Over> {
-    timeout(ANSWER_TAKEN_WITHIN, sending).await.unwrap_or(Err(Over::Gone))
+    within(ANSWER_TAKEN_WITHIN, sending).await.unwrap_or(Err(Over::Gone))
 }
 
 /// Sends the beginning of a frame, with descriptors.

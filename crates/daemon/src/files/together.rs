@@ -39,6 +39,10 @@ impl Pool for Together {
         self.pool.submit_since(who, arrived, op, callback);
     }
 
+    fn together(&self, ask: &mut dyn FnMut()) {
+        self.pool.together(ask);
+    }
+
     fn open_window(&self, who: Who, opening: Opening, callback: Callback) -> bool {
         self.pool.open_window(who, opening, callback)
     }

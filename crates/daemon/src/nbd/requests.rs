@@ -7,9 +7,10 @@
 //! each request to the volume's permissions; what the pool does not say is no hole.
 
 use super::Input;
-use crate::data::account::{Account, Place};
+use crate::data::account::Account;
+use crate::data::batch::Batch;
 use crate::data::frames::{Outgoing, Over};
-use crate::limits::FRAME_WITHIN;
+use crate::limits::{FRAME_WITHIN, within};
 use crate::lock::Mutex;
 use crate::pieces::{Piece, pieces};
 use crate::pool::{Answer, Ask, Chunk, Handed, Room};
@@ -19,7 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::timeout;
 use units::{Bytes, Instant};
 use wire::nbd::handshake::Chosen;
 use wire::nbd::transmission::{self as reply, Command, Errno, Extent, REQUEST_LEN, Request};
@@ -47,7 +47,7 @@ struct Shared {
     priority: Option<Priority>,
     chosen: Chosen,
     ask: Ask,
-    output: Outgoing,
+    output: Arc<Outgoing>,
     /// Which threads serve it.
     lane: Lane,
     /// Set when the client does not take its replies.
@@ -110,7 +110,7 @@ impl Device {
         priority: Option<Priority>,
         chosen: Chosen,
         ask: Ask,
-        (output, lane): (Outgoing, Lane),
+        (output, lane): (Arc<Outgoing>, Lane),
     ) -> Self {
         let (reserved, gone) = (volume.clone(), watch::Sender::new(false));
         let shared = Shared { volume, id, reserved, priority, chosen, ask, output, lane, gone };
@@ -130,15 +130,28 @@ impl Device {
 
 /// Takes requests until the client ends it.
 pub async fn take(device: &Device, input: &mut Input, account: &Account) -> Over {
-    loop {
-        match take_one(&device.0, input, account).await {
-            Ok(()) => {}
-            Err(over) => return over,
+    let shared = &device.0;
+    let Shared { ask, lane, output, gone, .. } = &**shared;
+    let batch = Batch::new(Arc::clone(&ask.0), lane.clone(), Arc::clone(output), gone.clone());
+    let taking = async {
+        loop {
+            if let Err(over) = take_one(shared, input, account, &batch).await {
+                return over;
+            }
+            if input.buffer().len() < REQUEST_LEN {
+                batch.serve();
+            }
         }
-    }
+    };
+    batch.serving(taking).await
 }
 
-async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) -> Result<(), Over> {
+async fn take_one(
+    shared: &Arc<Shared>,
+    input: &mut Input,
+    account: &Account,
+    batch: &Batch,
+) -> Result<(), Over> {
     // A client may be silent between two requests for as long as it likes.
     input.fill_buf().await?;
     let mut head = [0; REQUEST_LEN];
@@ -147,6 +160,8 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
     let Ok(request) = Request::decode(&head) else { return Err(Over::Gone) };
     let cookie = request.cookie;
     let place = |len: Bytes| account.place(&shared.reserved, len, || shared.guaranteed());
+    // Serves a part of a request beside the others.
+    let again = || Arc::clone(shared);
     match request.command(&shared.chosen) {
         Err(error) => {
             discard(input, request.payload()).await?;
@@ -156,14 +171,16 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
         Ok(Command::Flush) => {
             let place = place(Bytes::ZERO).await;
             let whole = Whole::new(cookie, true, 1);
-            shared.spawn(place, move |shared| async move { shared.ended(&whole).await });
+            let shared = again();
+            batch.push(place, async move { shared.ended(&whole).await });
             Ok(())
         }
         // Space is reserved for all of a volume: nothing is gained by forgetting bytes.
         Ok(Command::Trim { durable, .. }) => {
             let place = place(Bytes::ZERO).await;
             let whole = Whole::new(cookie, durable, 1);
-            shared.spawn(place, move |shared| async move { shared.ended(&whole).await });
+            let shared = again();
+            batch.push(place, async move { shared.ended(&whole).await });
             Ok(())
         }
         Ok(Command::Read { offset, len, in_one }) => {
@@ -177,10 +194,8 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
             let whole = Whole::new(cookie, false, pieces.len());
             for piece in pieces {
                 let (place, whole) = (place(piece.blocks().1).await, Arc::clone(&whole));
-                shared.spawn(
-                    place,
-                    move |shared| async move { shared.read(came, piece, &whole).await },
-                );
+                let shared = again();
+                batch.push(place, async move { shared.read(came, piece, &whole).await });
             }
             Ok(())
         }
@@ -190,7 +205,6 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
             let whole = Whole::new(cookie, durable, pieces.len() + 1);
             for piece in pieces {
                 let place = place(piece.blocks().1).await;
-                let begun = shared.ask.0.now();
                 let mut room = match shared.room(piece).await {
                     Ok(room) => room,
                     Err(error) => {
@@ -203,18 +217,20 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
                 };
                 let range = piece.range();
                 let bytes = &mut room.bytes_mut()[range.skip().as_usize()..][..piece.len as usize];
+                let is_there = input.buffer().len() >= bytes.len();
+                let begun = (!is_there).then(|| shared.ask.0.now());
                 in_time(input.read_exact(bytes)).await?;
                 // What the client takes to send its bytes is its own time.
-                let came = came + shared.ask.0.now().saturating_since(begun);
-                let whole = Arc::clone(&whole);
-                shared.spawn(place, move |shared| async move {
-                    shared.write(came, piece, room, &whole).await
-                });
+                let took = begun.map(|begun| shared.ask.0.now().saturating_since(begun));
+                let came = took.map_or(came, |took| came + took);
+                let (shared, whole) = (again(), Arc::clone(&whole));
+                batch.push(place, async move { shared.write(came, piece, room, &whole).await });
             }
             let place = place(Bytes::ZERO).await;
             // What it waited for its place is its own time.
             whole.go_on();
-            shared.spawn(place, move |shared| async move { shared.part(&whole).await });
+            let shared = again();
+            batch.push(place, async move { shared.part(&whole).await });
             Ok(())
         }
         Ok(Command::WriteZeroes { offset, len, durable }) => {
@@ -253,7 +269,8 @@ async fn take_one(shared: &Arc<Shared>, input: &mut Input, account: &Account) ->
         Ok(Command::BlockStatus { offset, len, one }) => {
             let place = place(Bytes::ZERO).await;
             let piece = Piece { offset, len };
-            shared.spawn(place, move |shared| async move {
+            let shared = again();
+            batch.push(place, async move {
                 let most = if one { 1 } else { EXTENTS_MAX };
                 match shared.extents(piece, most).await {
                     Ok(extents) => {
@@ -275,15 +292,6 @@ struct Run {
 }
 
 impl Shared {
-    /// Serves a part of a request beside the others.
-    fn spawn<F, S>(self: &Arc<Self>, place: Place, serve: S)
-    where
-        S: FnOnce(Arc<Self>) -> F + Send + 'static,
-        F: Future<Output = Result<(), Over>> + Send + 'static,
-    {
-        place.serve(&self.lane, self.gone.clone(), serve(Arc::clone(self)));
-    }
-
     /// Operations for which the pool has memory set aside, where this export is under its
     /// volume's contract.
     fn guaranteed(&self) -> u64 {
@@ -457,7 +465,10 @@ impl Shared {
     /// Sends what the pool was done with then.
     async fn send_handed(&self, head: &[u8], body: &[u8], handed: Handed) -> Result<(), Over> {
         self.lane.answered(handed.is_promised());
-        self.output.send_parts(head, body).await?;
+        match handed.is_promised() {
+            true => self.output.send_parts(head, body).await?,
+            false => self.output.answer(head, body).await?, // with others that are there
+        }
         self.ask.delivered(&self.output.excusing(handed));
         Ok(())
     }
@@ -526,10 +537,7 @@ fn errno(error: &Error) -> Errno {
 
 /// What a client does in time once it has begun.
 async fn in_time<T>(coming: impl Future<Output = std::io::Result<T>>) -> Result<T, Over> {
-    match timeout(FRAME_WITHIN, coming).await {
-        Ok(came) => Ok(came?),
-        Err(_) => Err(Over::Gone),
-    }
+    Ok(within(FRAME_WITHIN, coming).await.ok_or(Over::Gone)??)
 }
 
 /// Reads bytes for which there is no place.

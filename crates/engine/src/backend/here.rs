@@ -22,13 +22,16 @@ use units::{Bytes, Duration, Instant};
 /// More is copied by the kernel's threads, beside the disk's: some ten microseconds.
 const SHORT: Bytes = Bytes::kib(64);
 
+/// A copy of that takes less, unless its thread has waited for a processor.
+const LONG: Duration = Duration::from_micros(30);
+
 /// Carries out some commands on the thread that calls.
 pub(crate) trait Here: Send + Sync {
     /// How much this one moves, where it carries it out.
     fn takes(&self, action: &DiskAction) -> Option<Bytes>;
 
-    /// Carries out one that it takes.
-    fn run(&self, command: &DiskCommand) -> Completion;
+    /// Carries out some that it takes, one after the other.
+    fn run(&self, commands: &[DiskCommand]) -> Vec<Completion>;
 }
 
 /// A file in memory.
@@ -71,15 +74,12 @@ impl InMemory {
         }
     }
 
-    /// Carries out what [`Here::takes`] says yes to; and when the next one may begin. On a thread that
-    /// may have to wait for a processor the device's time is what the thread had of one.
+    /// Carries out what [`Here::takes`] says yes to; and when the next one may begin.
     pub(super) fn run_since(&self, began: Began, command: &DiskCommand) -> (Completion, Began) {
         let result = self.carry_out(&command.action);
-        let ended =
-            Began { at: sys::now().max(began.at), had: began.had.map(|_| sys::thread_time()) };
-        let took = ended.had.zip(began.had).map(|(ended, began)| ended.saturating_sub(began));
-        let finished = took.map_or(ended.at, |took| ended.at.min(began.at + took));
+        let (took, ended) = began.ends(sys::now(), sys::thread_time);
         let (id, started, noticed) = (command.id, began.at, ended.at);
+        let finished = started + took;
         (Completion { id, started, finished, noticed, result }, ended)
     }
 
@@ -109,8 +109,14 @@ impl Here for InMemory {
         (region(action).is_none() && span.len <= SHORT).then_some(span.len)
     }
 
-    fn run(&self, command: &DiskCommand) -> Completion {
-        self.run_since(Began::now(false), command).0
+    fn run(&self, commands: &[DiskCommand]) -> Vec<Completion> {
+        let mut began = Began::now(false);
+        let run = |command| {
+            let (done, ended) = self.run_since(began, command);
+            began = ended;
+            done
+        };
+        commands.iter().map(run).collect()
     }
 }
 
@@ -118,14 +124,31 @@ impl Here for InMemory {
 #[derive(Clone, Copy)]
 pub(super) struct Began {
     at: Instant,
-    /// What its thread has had of a processor by then; none where it has to wait for no other one.
-    had: Option<Duration>,
+    /// When the first of them did, and what its thread had had of a processor by then; none where it
+    /// has to wait for no other one.
+    first: Option<(Instant, Duration)>,
 }
 
 impl Began {
     /// `is_real_time`: the thread has real-time priority.
     pub(super) fn now(is_real_time: bool) -> Self {
-        Self { at: sys::now(), had: (!is_real_time).then(sys::thread_time) }
+        let at = sys::now();
+        Self { at, first: (!is_real_time).then(|| (at, sys::thread_time())) }
+    }
+
+    /// What of the time until now was the device's, and when the next one begins. On a thread that
+    /// may have to wait for a processor that is what it had of one; asking for that takes as long
+    /// as a short transfer, so it is asked where one took long.
+    fn ends(self, now: Instant, thread_time: impl FnOnce() -> Duration) -> (Duration, Self) {
+        let (now, mut took, mut first) =
+            (now.max(self.at), now.saturating_since(self.at), self.first);
+        if let Some((since, had_then)) = first.filter(|_| took > LONG) {
+            let had = thread_time();
+            let waited = now.saturating_since(since).saturating_sub(had.saturating_sub(had_then));
+            took = took.saturating_sub(waited);
+            first = Some((now, had));
+        }
+        (took, Self { at: now, first })
     }
 }
 
@@ -160,6 +183,24 @@ mod tests {
         assert_eq!(of(made.path()).is_some(), swaps.lines().count() < 2, "{swaps}");
     }
 
+    /// The thread waits 4 ms for a processor in the second of three transfers.
+    #[test]
+    fn what_its_thread_waits_for_a_processor_is_not_the_devices_time() {
+        let us = Duration::from_micros;
+        let at = |time| Instant::EPOCH + us(time);
+        let began = Began { at: at(10), first: Some((at(10), us(700))) };
+        let never = || panic!("not asked for where it was short");
+        let (took, second) = began.ends(at(13), never);
+        assert_eq!((took, second.at), (us(3), at(13)));
+        let (took, third) = second.ends(at(4_018), || us(708));
+        assert_eq!((took, third.at), (us(5), at(4_018)));
+        let (took, _) = third.ends(at(4_020), never);
+        assert_eq!(took, us(2));
+        // A thread that waits for nobody: all of it is the device's.
+        let began = Began { at: at(10), first: None };
+        assert_eq!(began.ends(at(4_010), never).0, us(4_000));
+    }
+
     #[test]
     fn what_is_short_and_plain_is_moved_or_fails_as_the_kernel_says() {
         let made = tempfile::Builder::new().prefix("slackline-").tempfile_in("/dev/shm").unwrap();
@@ -170,7 +211,7 @@ mod tests {
         let here = InMemory { file, arena: Arc::clone(&arena) };
         let run = |action| {
             let command = DiskCommand { id: CommandId(1), action, predicted: Duration::ZERO };
-            let done = here.run(&command);
+            let [done] = here.run(&[command])[..] else { panic!("one ends") };
             assert!(done.started <= done.finished && done.finished <= done.noticed, "{done:?}");
             done.result
         };

@@ -29,14 +29,12 @@ impl Core {
         let _fatal = Fatal::new("in a transfer");
         let mut told = Vec::new();
         for (at, Carried { commands, here }) in all {
-            for command in &commands {
-                let done = here.run(command); // without the lock
-                let (ended, wakes) = self.disks[at].lock().ended_here(&self.arena, &done);
-                if wakes {
-                    self.events[at].signal();
-                }
-                told.push(ended);
+            let done = here.run(&commands); // without the lock
+            let (ended, wakes) = self.disks[at].lock().ended_here(&self.arena, &done);
+            if wakes {
+                self.events[at].signal();
             }
+            told.extend(ended);
         }
         Some((self.tell(told, Duration::ZERO), within))
     }

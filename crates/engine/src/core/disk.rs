@@ -198,16 +198,19 @@ impl DiskState {
         Some((moves, Arc::clone(here)))
     }
 
-    /// Somebody has carried out a command; says whether the disk's thread is to be woken.
-    pub(crate) fn ended_here(&mut self, arena: &Arena, done: &Completion) -> (CommandEnded, bool) {
-        self.now = self.now.max(done.noticed);
-        self.elsewhere -= 1;
-        let ended = self.ended(arena, done, &mut Vec::new());
-        if self.stopping {
-            // It may wait for this.
-            return (ended, true);
-        }
-        (ended, matches!(self.disturb(arena, self.now, Bytes::ZERO), Disturbed::Wake))
+    /// Somebody has carried out commands; says whether the disk's thread is to be woken.
+    pub(crate) fn ended_here(
+        &mut self,
+        arena: &Arena,
+        all: &[Completion],
+    ) -> (Vec<CommandEnded>, bool) {
+        self.now = all.iter().map(|done| done.noticed).fold(self.now, Instant::max);
+        self.elsewhere -= all.len();
+        let ended = all.iter().map(|done| self.ended(arena, done, &mut Vec::new())).collect();
+        // That may wait for this.
+        let wakes =
+            self.stopping || matches!(self.disturb(arena, self.now, Bytes::ZERO), Disturbed::Wake);
+        (ended, wakes)
     }
 
     /// When the pool wants its timers run.

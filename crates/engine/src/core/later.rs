@@ -1,11 +1,13 @@
-//! What callbacks ask for on a disk's thread: best effort's reads, memory for it, and its
-//! memory that comes back. It is put off until the callbacks of one delivery have run, and
-//! then takes the pool's lock once, together.
+//! What a thread asks for together takes the pool's lock once: what callbacks ask for on a disk's
+//! thread, until those of one delivery have run, and what somebody asks for in one go
+//! (`Core::together`). It is best effort's reads, memory for it, and its memory that comes back.
 //!
 //! Invariants: what is put off is in the order in which it was asked for, and before
 //! everything that its thread asks of the pool afterwards ([`take`] in each section); none
-//! is left when the delivery is over. Only what bears to come a moment later than another
-//! thread's requests is put off: writes that overlap, and streams, do not.
+//! is left when the delivery, or the go, is over. Only what bears to come a moment later than
+//! another thread's requests is put off: streams do not. Writes that overlap do not where
+//! callbacks ask for them, which may tell other threads; where one goes before another in one
+//! go, nobody else has heard of either.
 
 use crate::callers::Callback;
 use node::{Op, Span, Who};
@@ -18,13 +20,17 @@ pub(super) type PoolId = usize;
 /// One request that was put off.
 pub(super) enum Later {
     Begin((Who, Option<Instant>), Op, Callback),
+    /// [`Later::Begin`] of a write whose memory comes back with it.
+    Write((Who, Option<Instant>), Op, Callback),
     Release(Span),
 }
 
-/// What a thread has put off while it delivers.
+/// What a thread has put off while it delivers, or asks for much in one go.
 struct Put {
-    /// The pool whose disk's thread this is: requests to others are none of ours.
+    /// The pool whose disk's thread this is, or that is asked: requests to others are none of ours.
     of: PoolId,
+    /// Writes, too.
+    writes: bool,
     list: Vec<Later>,
 }
 
@@ -49,7 +55,19 @@ fn with<T>(look: impl FnOnce(&mut Option<Put>) -> T) -> T {
 /// From here on this thread, one of a disk of `pool`, puts off what it may. `list` is empty.
 pub(super) fn begin(pool: PoolId, list: Vec<Later>) {
     debug_assert!(list.is_empty());
-    with(|put| *put = Some(Put { of: pool, list }));
+    with(|put| *put = Some(Put { of: pool, writes: false, list }));
+}
+
+/// The same of a thread that asks for much in one go, writes included. False where it puts off
+/// already: then nothing has begun.
+pub(super) fn begin_go(pool: PoolId) -> bool {
+    with(|put| {
+        let is_free = put.is_none();
+        if is_free {
+            *put = Some(Put { of: pool, writes: true, list: Vec::new() });
+        }
+        is_free
+    })
 }
 
 /// From here on it does not. Returns what was put off and not taken.
@@ -80,6 +98,22 @@ pub(super) fn put_begin(
     }
     match put(pool, Later::Begin(asker, op, callback)) {
         Some(Later::Begin(asker, op, callback)) => Some((asker, op, callback)),
+        _ => None,
+    }
+}
+
+/// Puts off a write, where this thread puts off writes; otherwise gives it back.
+pub(super) fn put_write(
+    pool: PoolId,
+    asker: (Who, Option<Instant>),
+    op: Op,
+    callback: Callback,
+) -> Option<((Who, Option<Instant>), Op, Callback)> {
+    if !with(|put| put.as_ref().is_some_and(|put| put.writes)) {
+        return Some((asker, op, callback));
+    }
+    match put(pool, Later::Write(asker, op, callback)) {
+        Some(Later::Write(asker, op, callback)) => Some((asker, op, callback)),
         _ => None,
     }
 }

@@ -264,19 +264,22 @@ impl Here for Elsewhere {
         (may && shuttle::rand::thread_rng().gen_bool(0.7)).then_some(BLOCK)
     }
 
-    fn run(&self, command: &DiskCommand) -> Completion {
-        shuttle::thread::yield_now();
-        let started = time();
-        let finished = started + SERVICE;
-        NOW.set(Some(finished));
-        shuttle::thread::yield_now();
-        let world = WORLD.with_borrow(Option::clone).unwrap();
-        drop(world.core.disks[self.0].lock()); // panics where this thread has it
-        assert!(
-            !world.state.lock().unwrap().ended[self.0],
-            "the disk is given back, and written to"
-        );
-        Completion::of(command.id, started, finished, Ok(()))
+    fn run(&self, commands: &[DiskCommand]) -> Vec<Completion> {
+        let run = |command: &DiskCommand| {
+            shuttle::thread::yield_now();
+            let started = time();
+            let finished = started + SERVICE;
+            NOW.set(Some(finished));
+            shuttle::thread::yield_now();
+            let world = WORLD.with_borrow(Option::clone).unwrap();
+            drop(world.core.disks[self.0].lock()); // panics where this thread has it
+            assert!(
+                !world.state.lock().unwrap().ended[self.0],
+                "the disk is given back, and written to"
+            );
+            Completion::of(command.id, started, finished, Ok(()))
+        };
+        commands.iter().map(run).collect()
     }
 }
 

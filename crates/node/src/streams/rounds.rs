@@ -35,6 +35,6 @@ impl Rounds {
     /// Since when somebody has to be told something.
     pub(crate) fn due(&self) -> Option<Instant> {
         let committed = self.committed.map(|(_, round)| round.began);
-        [committed, self.resized.map(|round| round.began)].into_iter().flatten().min()
+        Instant::first(committed, self.resized.map(|round| round.began))
     }
 }

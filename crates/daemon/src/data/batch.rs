@@ -1,0 +1,115 @@
+//! Requests of one connection that came together are served together: they reach the pool in one
+//! go ([`Pool::together`]), and the answers that are there then go to the program in one
+//! ([`Outgoing::gather`]).
+//!
+//! Invariants: a request waits for at most [`REQUESTS_MAX`] others, all of which were there when it
+//! was read; none is left while the connection waits for anything.
+
+use super::account::Place;
+use super::frames::{Outgoing, Over};
+use crate::lock::Mutex;
+use crate::pool::Pool;
+use crate::timely::{Lane, Served};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use tokio::sync::watch;
+use tokio::task::coop;
+
+/// As many of the smallest as one thread moves at a time.
+const REQUESTS_MAX: usize = 32;
+
+/// What was read and is not begun.
+pub struct Batch {
+    pool: Arc<dyn Pool>,
+    lane: Lane,
+    output: Arc<Outgoing>,
+    /// Set where the program does not take its answers.
+    gone: watch::Sender<bool>,
+    requests: Mutex<Vec<Served>>,
+}
+
+impl Batch {
+    /// Of a connection that has read nothing.
+    pub fn new(
+        pool: Arc<dyn Pool>,
+        lane: Lane,
+        output: Arc<Outgoing>,
+        gone: watch::Sender<bool>,
+    ) -> Self {
+        Self { pool, lane, output, gone, requests: Mutex::default() }
+    }
+
+    /// Serves a request beside the others of its connection, which has its place until it has
+    /// ended: when [`Batch::serve`] is called, or the connection waits.
+    pub fn push(
+        &self,
+        place: Place,
+        served: impl Future<Output = Result<(), Over>> + Send + 'static,
+    ) {
+        let served = Box::pin(place.kept(self.noting(served)));
+        if !self.lane.is_with_others() {
+            return self.lane.begin_one(served);
+        }
+        let mut requests = self.requests.lock();
+        requests.push(served);
+        if requests.len() >= REQUESTS_MAX {
+            drop(requests);
+            self.serve();
+        }
+    }
+
+    /// Takes requests until that ends, and serves what it leaves whenever it waits.
+    pub async fn serving<T>(&self, taking: impl Future<Output = T>) -> T {
+        let mut taking = pin!(taking);
+        poll_fn(|context| {
+            let taken = taking.as_mut().poll(context);
+            self.serve();
+            taken
+        })
+        .await
+    }
+
+    /// Serves what was read. What needs to wait for nothing has ended when this returns: a task
+    /// for it could wake another thread, which takes longer.
+    pub fn serve(&self) {
+        let mut requests = std::mem::take(&mut *self.requests.lock());
+        match requests.len() {
+            0 => return,
+            1 => return requests.into_iter().for_each(|one| self.lane.begin_unless_ready(one)),
+            _ => {}
+        }
+        self.output.gather();
+        // They are asked for, and when the pool has been asked for all, looked at again. They have no
+        // more of the runtime's patience than this: there are few.
+        for _ in 0..2 {
+            let polled = coop::unconstrained(poll_fn(|_| {
+                // Whoever looks again asks anew to be woken.
+                let mut looks = Context::from_waker(Waker::noop());
+                let mut look =
+                    || requests.retain_mut(|it| it.as_mut().poll(&mut looks).is_pending());
+                self.pool.together(&mut look);
+                Poll::Ready(())
+            }));
+            let _ = pin!(polled).poll(&mut Context::from_waker(Waker::noop()));
+        }
+        let output = Arc::clone(&self.output);
+        let sent = self.noting(async move { output.send_gathered().await });
+        self.lane.begin_unless_ready(Box::pin(sent));
+        requests.into_iter().for_each(|rest| self.lane.begin_one(rest));
+    }
+
+    /// Notes where the program does not take its answer.
+    fn noting(
+        &self,
+        served: impl Future<Output = Result<(), Over>> + Send + 'static,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let gone = self.gone.clone();
+        async move {
+            if served.await.is_err() {
+                gone.send_replace(true);
+            }
+        }
+    }
+}
