@@ -174,7 +174,9 @@ fn of_store(error: &StoreError) -> Problem {
         StoreError::VolumeExists { .. } => Code::VolumeExists,
         StoreError::NoSuchVolume { .. } => Code::NoSuchVolume,
         StoreError::NoSuchDisk { .. } => Code::NoSuchDisk,
-        StoreError::NoSpace { .. } | StoreError::MetadataFull { .. } => Code::PoolFull,
+        StoreError::NoSpace { .. } | StoreError::MetadataFull { .. } | StoreError::NumbersSpent => {
+            Code::PoolFull
+        }
         StoreError::BadName { .. }
         | StoreError::RingTooSmall { .. }
         | StoreError::RingResized

@@ -87,6 +87,9 @@ pub enum StoreError {
         /// The room for them, fixed when the pool was made.
         room: Bytes,
     },
+    /// So many volumes were made in this pool that there is no number for another one; no pool
+    /// lives so long, so its metadata were written by somebody else.
+    NumbersSpent,
     /// A profile that does not fit in its place.
     ProfileTooLarge {
         /// As it was given.
@@ -166,6 +169,9 @@ impl fmt::Display for StoreError {
                 f,
                 "the extent maps could need {needed}, this pool has {room} for them; \
                  delete volumes, or make fewer and larger ones"
+            ),
+            Self::NumbersSpent => f.write_str(
+                "this pool has no number left for another volume; copy its volumes to a new pool",
             ),
             Self::ProfileTooLarge { len, most } => write!(
                 f,

@@ -22,6 +22,7 @@ use crate::blocks::Blocks;
 use crate::building::{self, Building, Part, Reused};
 use crate::change::{Change, Encoder, SCATTERED_SIZE, ownership_size, run_size, volume_size_max};
 use crate::error::StoreError;
+use crate::facts::NUMBER_MAX;
 use crate::format;
 use crate::geometry::{EXTENTS_MAX, Geometry};
 use crate::label::{StoredProfile, profile_task};
@@ -275,7 +276,11 @@ impl Store {
         let described = volume_size_max(name.len(), disks.len(), count(&runs), extents);
         let ring = ring_described(is_ring.then_some(0));
         self.check_metadata(described + ownership_size(ownership) + run_size(run) + ring)?;
-        self.state.next_volume = VolumeId(id.0 + 1);
+        let next = VolumeId(id.0 + 1);
+        if next.0 >= NUMBER_MAX {
+            return Err(StoreError::NumbersSpent);
+        }
+        self.state.next_volume = next;
         let zone = placement.zone;
         self.stage(Change::Create { volume: id, name: name.into(), zone, disks });
         if ownership != Ownership::ROOT {
