@@ -446,6 +446,14 @@ impl Core {
         }
     }
 
+    /// Begins what this thread has put off.
+    pub(crate) fn begin_put_off(self: &Arc<Self>) {
+        let later = later::take(self.id());
+        if !later.is_empty() {
+            self.deliver(self.collected(later, |_, _| {}));
+        }
+    }
+
     /// What `ask` asks for on this thread takes the lock once, where it may be put off.
     pub(crate) fn together(self: &Arc<Self>, ask: impl FnOnce()) {
         if !later::begin_go(self.id()) {

@@ -330,7 +330,8 @@ impl Pool {
     }
 
     /// What `ask` submits on this thread may be begun together, when it returns: reads, writes and
-    /// memory of best effort, in their order. Callbacks are called then.
+    /// memory of best effort, in their order. Callbacks are called then. Whoever waits for an answer
+    /// in `ask` does so by [`Pool::call`], which begins what came before.
     pub fn together(&self, ask: impl FnOnce()) {
         self.core.together(ask);
     }
@@ -462,6 +463,8 @@ impl Pool {
             // Nobody waits any more only when this thread is unwinding.
             let _ = sender.send(result);
         }));
+        // In the midst of a go: what is waited for is not put off.
+        self.core.begin_put_off();
         answer.recv().unwrap_or(Err(Error::ShuttingDown))
     }
 

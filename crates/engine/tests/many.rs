@@ -147,6 +147,54 @@ fn a_loop_of_callbacks(dir: &Dir) {
 
 /// To wake another thread takes longer than to copy 4 KiB. Who is under contract does not depend on
 /// when ordinary threads have a processor.
+/// What is asked for in one go is begun in its order when that is over, even where it panics.
+#[test]
+fn what_is_asked_for_in_one_go_comes_in_its_order() {
+    for dir in [Dir::new(), Dir::in_memory()] {
+        let disks = [dir.file("a")];
+        Pool::create("go", &disks, &quick(32)).unwrap();
+        let pool = Pool::open(&disks, options()).unwrap();
+        volume(&pool, "area", Bytes::mib(1));
+        for turn in 0..40_u8 {
+            let (sender, ended) = mpsc::channel();
+            let writes = [(turn, 0), (turn + 100, 8), (turn + 200, 16)];
+            let writes = writes.map(|write| (write, room(&pool, Bytes::kib(16))));
+            pool.together(|| {
+                for ((value, offset), mut memory) in writes {
+                    let sender = sender.clone();
+                    memory.fill(value);
+                    let written = move |end| sender.send(matches!(end, Ok(Reply::Done))).unwrap();
+                    pool.write("area", Bytes::kib(offset), memory, written);
+                }
+                assert!(ended.try_recv().is_err(), "begun before the go was over");
+            });
+            drop(sender);
+            assert_eq!(ended.iter().collect::<Vec<_>>(), [true; 3]);
+            let bytes = read(&pool, "area", Bytes::ZERO, Bytes::kib(32)).unwrap();
+            let is = |kib: std::ops::Range<usize>, value: u8| {
+                bytes[kib.start << 10..kib.end << 10].iter().all(|&byte| byte == value)
+            };
+            assert!(is(0..8, turn) && is(8..16, turn + 100) && is(16..32, turn + 200), "{turn}");
+        }
+        let (sender, ended) = mpsc::channel();
+        let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            pool.together(|| {
+                let (offset, len) = (Bytes::ZERO, Bytes::kib(4));
+                let read = Op::Read { volume: "area".into(), offset, len, priority: None };
+                pool.submit(read, move |end| sender.send(end.is_ok()).unwrap());
+                drop(room(&pool, Bytes::kib(4)));
+                // In a go within one, and of something that is not put off.
+                pool.together(|| assert!(matches!(pool.call(Op::Sync), Ok(Reply::Done))));
+                assert_eq!(ended.try_recv(), Ok(true), "before what was asked for after it");
+                panic!("as the test wants");
+            });
+        }));
+        assert!(asked.is_err());
+        read(&pool, "area", Bytes::ZERO, Bytes::kib(4)).unwrap();
+        pool.shutdown().unwrap();
+    }
+}
+
 #[test]
 fn what_lies_in_memory_is_moved_by_who_asks_unless_something_is_promised() {
     let dir = Dir::in_memory();

@@ -17,8 +17,8 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::watch;
 use tokio::task::coop;
 
-/// As many of the smallest as one thread moves at a time.
-const REQUESTS_MAX: usize = 32;
+/// A program that has 32 requests under way looks at some answers while others are served.
+const REQUESTS_MAX: usize = 8;
 
 /// What was read and is not begun.
 pub struct Batch {
@@ -69,6 +69,13 @@ impl Batch {
             taken
         })
         .await
+    }
+
+    /// As [`Batch::serve`], where there is one request, and no other one was there when it was read.
+    pub fn serve_alone(&self) {
+        if self.requests.lock().len() == 1 {
+            self.serve();
+        }
     }
 
     /// Serves what was read. What needs to wait for nothing has ended when this returns: a task

@@ -107,7 +107,7 @@ async fn take_requests(
             return over;
         }
         if !input.has_head() {
-            batch.serve();
+            batch.serve_alone();
         }
     }
 }

@@ -358,6 +358,46 @@ mod tests {
         assert_eq!(output.room.since(handed), Duration::ZERO);
     }
 
+    /// What is gathered goes in its order, and before whatever comes next; nothing is kept that nobody
+    /// sends.
+    #[tokio::test]
+    async fn answers_are_gathered_until_somebody_sends_them() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (_input, output) = crate::timely::socket::split(ours);
+        let output = Outgoing::new(output);
+        let mut came = [0; 64];
+        output.answer(&[1], &[2]).await.unwrap();
+        assert_eq!(theirs.read(&mut came).await.unwrap(), 2, "nobody gathers");
+        output.gather();
+        output.answer(&[3], &[4]).await.unwrap();
+        output.answer(&[5], &[]).await.unwrap();
+        assert!(theirs.try_read(&mut came).is_err(), "gathered");
+        output.send_parts(&[6], &[7]).await.unwrap();
+        assert_eq!(theirs.read(&mut came).await.unwrap(), 5);
+        assert_eq!(came[..5], [3, 4, 5, 6, 7]);
+        output.answer(&[8], &[]).await.unwrap();
+        output.send_gathered().await.unwrap();
+        assert_eq!(theirs.read(&mut came).await.unwrap(), 1);
+        output.answer(&[9], &[]).await.unwrap();
+        assert_eq!(theirs.read(&mut came).await.unwrap(), 1, "nobody gathers any more");
+        output.send_gathered().await.unwrap();
+        assert!(theirs.try_read(&mut came).is_err(), "there is nothing to send");
+
+        // What is much is not kept, and what is long is not copied.
+        output.gather();
+        for body in [vec![1; GATHERED_BODY_MAX], vec![2; GATHERED_BODY_MAX + 1]] {
+            let long = body.len() > GATHERED_BODY_MAX;
+            let count = if long { 1 } else { GATHERED_MAX / GATHERED_BODY_MAX };
+            for _ in 0..count {
+                assert!(theirs.try_read(&mut came).is_err(), "gathered");
+                output.answer(&[], &body).await.unwrap();
+            }
+            let mut all = vec![0; count * body.len()];
+            theirs.read_exact(&mut all).await.unwrap();
+            assert!(all.chunks(body.len()).all(|it| it == body));
+        }
+    }
+
     /// A waker that says that it was called.
     #[derive(Default)]
     struct Called(AtomicBool);

@@ -139,7 +139,7 @@ pub async fn take(device: &Device, input: &mut Input, account: &Account) -> Over
                 return over;
             }
             if input.buffer().len() < REQUEST_LEN {
-                batch.serve();
+                batch.serve_alone();
             }
         }
     };
@@ -201,8 +201,9 @@ async fn take_one(
         }
         Ok(Command::Write { offset, len, durable }) => {
             let pieces = pieces(offset, len.into());
-            // One part more, which ends when all bytes have been read.
-            let whole = Whole::new(cookie, durable, pieces.len() + 1);
+            // Of several one part more, which ends when all bytes have been read.
+            let is_one = pieces.len() == 1;
+            let whole = Whole::new(cookie, durable, pieces.len() + usize::from(!is_one));
             for piece in pieces {
                 let place = place(piece.blocks().1).await;
                 let mut room = match shared.room(piece).await {
@@ -210,8 +211,7 @@ async fn take_one(
                     Err(error) => {
                         discard(input, piece.len).await?;
                         whole.fail(error);
-                        let last = whole.is_last();
-                        assert!(!last, "the part for the bytes is left");
+                        shared.part(&whole).await?;
                         continue;
                     }
                 };
@@ -225,6 +225,9 @@ async fn take_one(
                 let came = took.map_or(came, |took| came + took);
                 let (shared, whole) = (again(), Arc::clone(&whole));
                 batch.push(place, async move { shared.write(came, piece, room, &whole).await });
+            }
+            if is_one {
+                return Ok(());
             }
             let place = place(Bytes::ZERO).await;
             // What it waited for its place is its own time.

@@ -82,11 +82,24 @@ impl Nbd {
 
     /// Sends a request; [`Nbd::end`] waits for its reply.
     pub fn begin(&mut self, kind: u16, flags: u16, offset: u64, len: u32, bytes: &[u8]) -> u64 {
+        let (cookie, request) = self.to_begin(kind, flags, offset, len, bytes);
+        self.socket.write_all(&request).unwrap();
+        cookie
+    }
+
+    /// What [`Nbd::begin`] sends.
+    pub fn to_begin(
+        &mut self,
+        kind: u16,
+        flags: u16,
+        offset: u64,
+        len: u32,
+        bytes: &[u8],
+    ) -> (u64, Vec<u8>) {
         let cookie = self.next;
         self.next += 1;
         let head = Request { flags, kind, cookie, offset, len }.encode();
-        self.socket.write_all(&[&head[..], bytes].concat()).unwrap();
-        cookie
+        (cookie, [&head[..], bytes].concat())
     }
 
     /// Waits for the reply to a request, whatever comes before it.

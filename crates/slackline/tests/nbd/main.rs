@@ -7,7 +7,7 @@ mod power;
 #[path = "../support/mod.rs"]
 mod support;
 
-use client::{DISCONNECT, FUA, Nbd, READ, WRITE, greeted};
+use client::{DISCONNECT, FLUSH, FUA, Nbd, READ, TRIM, WRITE, greeted};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -142,6 +142,53 @@ fn requests_are_served_beside_each_other_and_each_reply_is_its_own() {
     }
     for at in (0..40).rev() {
         assert!(nbd.read(at * 400_000 + 3, 300_000).unwrap() == bytes(at), "{at}");
+    }
+}
+
+/// Hundreds of short requests of all kinds come in one piece, to disks of both kinds, with replies of
+/// both kinds: each has its own, those that fail, too, and none waits for what comes later.
+#[test]
+fn requests_that_come_in_one_piece_have_each_its_own_reply() {
+    const BLOCK: u64 = 4096;
+    for (dir, is_structured) in [(Scratch::new(), false), (Scratch::in_memory(), true)] {
+        let _daemon = dir.serve(&dir.make_pool(&["a"]));
+        make(&dir, "v", "4MiB");
+        let mut nbd = Nbd::open(&socket(&dir), "v", is_structured).unwrap();
+        let (bytes, len) = (|at: u64| noise(at, BLOCK as usize).bytes(), BLOCK as u32);
+        (0..200).for_each(|at| nbd.write(0, at * BLOCK, &bytes(at)).unwrap());
+        let mut all = Vec::new();
+        let mut begun = Vec::new();
+        let mut begin = |nbd: &mut Nbd, kind, offset, len, body: &[u8]| {
+            let (cookie, bytes) = nbd.to_begin(kind, 0, offset, len, body);
+            all.extend(bytes);
+            cookie
+        };
+        for at in 0..200 {
+            begun.push((READ, at, begin(&mut nbd, READ, at * BLOCK, len, &[])));
+            let write = begin(&mut nbd, WRITE, (at + 300) * BLOCK + 7, len, &bytes(at + 300));
+            begun.push((WRITE, at, write));
+            if at % 50 == 0 {
+                begun.push((FLUSH, at, begin(&mut nbd, FLUSH, 0, 0, &[])));
+                begun.push((TRIM, at, begin(&mut nbd, READ, 4 * MIB, len, &[])));
+                // Longer than a socket's buffer is read at a time.
+                let write = begin(&mut nbd, WRITE, 3 * MIB, 300_000, &noise(1, 300_000).bytes());
+                begun.push((WRITE, 1000, write));
+            }
+        }
+        let mut sends = nbd.socket.try_clone().unwrap();
+        let sending = std::thread::spawn(move || sends.write_all(&all).unwrap());
+        for (kind, at, cookie) in begun {
+            let reply = nbd.end(cookie, (at * BLOCK, len), kind == READ);
+            match kind {
+                READ => assert!(reply.as_ref().is_ok_and(|read| *read == bytes(at)), "{at}"),
+                TRIM => assert_eq!(reply, Err(INVALID), "a read beyond the end"),
+                _ => assert!(reply.is_ok(), "{kind} {at}: {reply:?}"),
+            }
+        }
+        sending.join().unwrap();
+        for at in 300..500 {
+            assert!(nbd.read(at * BLOCK + 7, len).unwrap() == bytes(at), "{at}");
+        }
     }
 }
 

@@ -39,6 +39,12 @@ impl Scratch {
         Self(tempfile::Builder::new().prefix("slackline-").tempdir().unwrap())
     }
 
+    /// The same where files lie in memory.
+    pub fn in_memory() -> Self {
+        let mut made = tempfile::Builder::new();
+        Self(made.prefix("slackline-").tempdir_in("/dev/shm").unwrap())
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
