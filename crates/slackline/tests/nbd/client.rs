@@ -22,6 +22,8 @@ pub struct Nbd {
     pub socket: UnixStream,
     is_structured: bool,
     next: u64,
+    /// Which reads are under way, of what.
+    reads: HashMap<u64, (u64, u32)>,
     /// Replies of requests that were not waited for yet.
     early: HashMap<u64, Reply>,
 }
@@ -75,7 +77,10 @@ impl Nbd {
             }
         }
         match option(&mut socket, 7, &[text(export), vec![0, 0]].concat()) {
-            1 => Ok(Self { socket, is_structured, next: 1, early: HashMap::new() }),
+            1 => {
+                let (reads, early) = (HashMap::new(), HashMap::new());
+                Ok(Self { socket, is_structured, next: 1, reads, early })
+            }
             kind => Err(kind),
         }
     }
@@ -98,12 +103,15 @@ impl Nbd {
     ) -> (u64, Vec<u8>) {
         let cookie = self.next;
         self.next += 1;
+        if matches!(kind, READ | STATUS) {
+            self.reads.insert(cookie, (offset, len));
+        }
         let head = Request { flags, kind, cookie, offset, len }.encode();
         (cookie, [&head[..], bytes].concat())
     }
 
     /// Waits for the reply to a request, whatever comes before it.
-    pub fn end(&mut self, cookie: u64, (offset, len): (u64, u32), reads: bool) -> Reply {
+    pub fn end(&mut self, cookie: u64) -> Reply {
         // Chunks of one reply come between those of others: each is put where it belongs.
         let mut parts: HashMap<u64, Vec<u8>> = HashMap::new();
         loop {
@@ -114,8 +122,8 @@ impl Nbd {
             if magic == 0x6744_6698 {
                 let error = u32::from_be_bytes(number(&mut self.socket).unwrap());
                 let of = u64::from_be_bytes(number(&mut self.socket).unwrap());
-                let has_data = reads && of == cookie && error == 0 && !self.is_structured;
-                let mut bytes = vec![0; if has_data { len as usize } else { 0 }];
+                let len = self.reads.remove(&of).map_or(0, |(_, len)| len as usize);
+                let mut bytes = vec![0; if error == 0 && !self.is_structured { len } else { 0 }];
                 self.socket.read_exact(&mut bytes).unwrap();
                 self.early.insert(of, if error == 0 { Ok(bytes) } else { Err(error) });
                 continue;
@@ -127,7 +135,7 @@ impl Nbd {
             let mut chunk = vec![0; u32::from_be_bytes(head[12..].try_into().unwrap()) as usize];
             self.socket.read_exact(&mut chunk).unwrap();
             let long = |at: usize| u64::from_be_bytes(chunk[at..at + 8].try_into().unwrap());
-            // Only the one that is waited for is put together: the tests ask for no other.
+            let (offset, len) = self.reads.get(&of).copied().unwrap_or_default();
             let bytes = parts.entry(of).or_insert_with(|| vec![0xee; len as usize]);
             let mut error = None;
             match kind {
@@ -144,6 +152,7 @@ impl Nbd {
                 _ => error = Some(u32::from_be_bytes(chunk[..4].try_into().unwrap())),
             }
             if is_last {
+                self.reads.remove(&of);
                 let bytes = parts.remove(&of).unwrap();
                 self.early.insert(of, error.map_or(Ok(bytes), Err));
             }
@@ -152,7 +161,7 @@ impl Nbd {
 
     fn ask(&mut self, kind: u16, flags: u16, (offset, len): (u64, u32), bytes: &[u8]) -> Reply {
         let cookie = self.begin(kind, flags, offset, len, bytes);
-        self.end(cookie, (offset, len), matches!(kind, READ | STATUS))
+        self.end(cookie)
     }
 
     pub fn read(&mut self, offset: u64, len: u32) -> Reply {
