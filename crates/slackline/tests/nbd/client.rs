@@ -87,13 +87,13 @@ impl Nbd {
 
     /// Sends a request; [`Nbd::end`] waits for its reply.
     pub fn begin(&mut self, kind: u16, flags: u16, offset: u64, len: u32, bytes: &[u8]) -> u64 {
-        let (cookie, request) = self.to_begin(kind, flags, offset, len, bytes);
+        let (cookie, request) = self.next_request(kind, flags, offset, len, bytes);
         self.socket.write_all(&request).unwrap();
         cookie
     }
 
     /// What [`Nbd::begin`] sends.
-    pub fn to_begin(
+    pub fn next_request(
         &mut self,
         kind: u16,
         flags: u16,

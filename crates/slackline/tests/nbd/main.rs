@@ -159,7 +159,7 @@ fn requests_that_come_in_one_piece_have_each_its_own_reply() {
         let mut all = Vec::new();
         let mut begun = Vec::new();
         let mut begin = |nbd: &mut Nbd, kind, offset, len, body: &[u8]| {
-            let (cookie, bytes) = nbd.to_begin(kind, 0, offset, len, body);
+            let (cookie, bytes) = nbd.next_request(kind, 0, offset, len, body);
             all.extend(bytes);
             cookie
         };
