@@ -149,7 +149,7 @@ fn read_export(nbd: &mut Nbd, times: u64) {
     for at in 0..times {
         let (offset, len) = (at % 1024 * 4096, 4096);
         let cookie = nbd.begin(nbd::READ, 0, offset, len, &[]);
-        assert_eq!(nbd.end(cookie, (offset, len), true).unwrap(), bytes(offset, len as usize));
+        assert_eq!(nbd.end(cookie).unwrap(), bytes(offset, len as usize));
     }
 }
 
@@ -164,7 +164,7 @@ fn a_block_devices_answers_under_contract_are_measured_and_its_best_effort_is_no
         let mut device = Nbd::open(&nbd_socket(&daemon), "v", is_structured).unwrap();
         read_export(&mut device, 10);
         let cookie = device.begin(nbd::WRITE, 0, 0, 4096, &bytes(0, 4096));
-        device.end(cookie, (0, 4096), false).unwrap();
+        device.end(cookie).unwrap();
         await_requests(&daemon, counted + 11);
         await_sample(&daemon, sample + 11);
     }
