@@ -92,6 +92,39 @@ fn a_write_that_failed_fails_the_next_sync_of_its_own_connection_only() {
     first.sync().unwrap();
 }
 
+/// The same where the write and the sync come in one piece, as the daemon serves them together.
+#[test]
+fn a_write_that_fails_fails_the_sync_that_came_with_it() {
+    let daemon = Running::start();
+    let mut socket = by_hand(&daemon);
+    for (tag, comes_after) in [(1, 0), (11, 1), (21, 5)] {
+        let (write, padding) =
+            (|tag, offset| Head::WriteAt { tag, offset, padding: Bytes::ZERO }, 4096);
+        let mut piece = [&write(tag, Bytes::MIB).encode(padding)[..], &[1; 4096]].concat();
+        for other in 0..comes_after {
+            piece.extend(
+                Head::ReadAt { tag: tag + 2 + other, offset: Bytes::ZERO, len: Bytes::kib(4) }
+                    .encode(0),
+            );
+        }
+        piece.extend(Head::SyncAll { tag: tag + 1 }.encode(0));
+        socket.write_all(&piece).unwrap();
+        let mut answers = BTreeMap::new();
+        for _ in 0..2 + comes_after {
+            let (head, _) = answer(&mut socket);
+            let (tag, fails) = match head {
+                Head::Failed { tag, .. } => (tag, true),
+                Head::ReadDone { tag } | Head::SyncDone { tag } => (tag, false),
+                other => panic!("{other:?}"),
+            };
+            answers.insert(tag, fails);
+        }
+        assert!(answers.remove(&tag).unwrap(), "beyond the end");
+        assert!(answers.remove(&(tag + 1)).unwrap(), "its sync");
+        assert!(answers.values().all(|fails| !fails), "{answers:?}");
+    }
+}
+
 #[test]
 fn the_client_does_not_begin_more_than_the_protocol_allows() {
     let daemon = Running::start();

@@ -331,7 +331,8 @@ impl Pool {
 
     /// What `ask` submits on this thread may be begun together, when it returns: reads, writes and
     /// memory of best effort, in their order. Callbacks are called then. Whoever waits for an answer
-    /// in `ask` does so by [`Pool::call`], which begins what came before.
+    /// in `ask` does so by [`Pool::call`], which begins what came before. A callback that is called
+    /// meanwhile is in the midst of it, too: what it writes is begun when `ask` returns.
     pub fn together(&self, ask: impl FnOnce()) {
         self.core.together(ask);
     }

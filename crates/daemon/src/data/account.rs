@@ -30,14 +30,6 @@ pub struct Place {
     _quota: quotas::Part,
 }
 
-impl Place {
-    /// What is served has its place until it has ended.
-    pub async fn kept(self, served: impl Future<Output = ()>) {
-        served.await;
-        drop(self);
-    }
-}
-
 impl Account {
     /// Of a connection that has nothing under way.
     pub fn new(quota: quotas::Place) -> Self {

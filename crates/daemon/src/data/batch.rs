@@ -3,7 +3,8 @@
 //! ([`Outgoing::gather`]).
 //!
 //! Invariants: a request waits for at most [`REQUESTS_MAX`] others, all of which were there when it
-//! was read; none is left while the connection waits for anything.
+//! was read; none is left while the connection waits for anything. A request has its place in the
+//! account until its answer is in the socket.
 
 use super::account::Place;
 use super::frames::{Outgoing, Over};
@@ -28,6 +29,8 @@ pub struct Batch {
     /// Set where the program does not take its answers.
     gone: watch::Sender<bool>,
     requests: Mutex<Vec<Served>>,
+    /// The places of those whose answers may have been gathered; none while nothing is.
+    answered: Arc<Mutex<Option<Vec<Place>>>>,
 }
 
 impl Batch {
@@ -38,7 +41,8 @@ impl Batch {
         output: Arc<Outgoing>,
         gone: watch::Sender<bool>,
     ) -> Self {
-        Self { pool, lane, output, gone, requests: Mutex::default() }
+        let (requests, answered) = (Mutex::default(), Arc::default());
+        Self { pool, lane, output, gone, requests, answered }
     }
 
     /// Serves a request beside the others of its connection, which has its place until it has
@@ -48,7 +52,18 @@ impl Batch {
         place: Place,
         served: impl Future<Output = Result<(), Over>> + Send + 'static,
     ) {
-        let served = Box::pin(place.kept(self.noting(served)));
+        let (served, answered) = (self.noting(served), Arc::clone(&self.answered));
+        let served = Box::pin(async move {
+            served.await;
+            let left = match &mut *answered.lock() {
+                Some(places) => {
+                    places.push(place);
+                    None
+                }
+                None => Some(place),
+            };
+            drop(left); // not under the lock
+        });
         if !self.lane.is_with_others() {
             return self.lane.begin_one(served);
         }
@@ -87,6 +102,7 @@ impl Batch {
             1 => return requests.into_iter().for_each(|one| self.lane.begin_unless_ready(one)),
             _ => {}
         }
+        *self.answered.lock() = Some(Vec::new());
         self.output.gather();
         // They are asked for, and when the pool has been asked for all, looked at again. They have no
         // more of the runtime's patience than this: there are few.
@@ -101,9 +117,12 @@ impl Batch {
             }));
             let _ = pin!(polled).poll(&mut Context::from_waker(Waker::noop()));
         }
-        let output = Arc::clone(&self.output);
+        let (output, places) = (Arc::clone(&self.output), self.answered.lock().take());
         let sent = self.noting(async move { output.send_gathered().await });
-        self.lane.begin_unless_ready(Box::pin(sent));
+        self.lane.begin_unless_ready(Box::pin(async move {
+            sent.await;
+            drop(places);
+        }));
         requests.into_iter().for_each(|rest| self.lane.begin_one(rest));
     }
 

@@ -154,6 +154,8 @@ async fn take_request(
         Head::SyncAll { tag } => {
             let guaranteed = || shared.guaranteed();
             let place = account.place(&shared.reserved, Bytes::ZERO, guaranteed).await;
+            // A write before it that is refused at once fails it.
+            batch.serve();
             let shared = Arc::clone(shared);
             batch.push(place, async move { shared.sync(tag).await });
             Ok(())

@@ -216,7 +216,8 @@ impl Outgoing {
     /// Gathers an answer where that is done: how much there is then.
     fn gathered(&self, head: &[u8], body: &[u8]) -> Option<usize> {
         let mut gathered = self.gathered.lock();
-        if !gathered.is_open || body.len() > GATHERED_BODY_MAX {
+        let is_full = gathered.bytes.len() >= GATHERED_MAX;
+        if !gathered.is_open || is_full || body.len() > GATHERED_BODY_MAX {
             return None;
         }
         gathered.bytes.extend_from_slice(head);
@@ -271,7 +272,10 @@ impl Outgoing {
 
     /// Tells a program that nothing more comes, where that can be told; it may have gone.
     pub async fn end(&self) {
-        let ending = async { self.sending.lock().await.half.shutdown().await };
+        let ending = async {
+            let _ = self.send_whole(&[], &[]).await; // what was gathered
+            self.sending.lock().await.half.shutdown().await
+        };
         let _ = timeout(GOODBYE_WITHIN, ending).await;
     }
 

@@ -206,6 +206,7 @@ async fn take_one(
             let whole = Whole::new(cookie, durable, pieces.len() + usize::from(!is_one));
             for piece in pieces {
                 let place = place(piece.blocks().1).await;
+                let begun = shared.ask.0.now();
                 let mut room = match shared.room(piece).await {
                     Ok(room) => room,
                     Err(error) => {
@@ -217,12 +218,9 @@ async fn take_one(
                 };
                 let range = piece.range();
                 let bytes = &mut room.bytes_mut()[range.skip().as_usize()..][..piece.len as usize];
-                let is_there = input.buffer().len() >= bytes.len();
-                let begun = (!is_there).then(|| shared.ask.0.now());
                 in_time(input.read_exact(bytes)).await?;
                 // What the client takes to send its bytes is its own time.
-                let took = begun.map(|begun| shared.ask.0.now().saturating_since(begun));
-                let came = took.map_or(came, |took| came + took);
+                let came = came + shared.ask.0.now().saturating_since(begun);
                 let (shared, whole) = (again(), Arc::clone(&whole));
                 batch.push(place, async move { shared.write(came, piece, room, &whole).await });
             }

@@ -24,6 +24,12 @@ pub const RATE_MAX: Rate = Rate::per_second(10_000_000);
 /// The most that the fake gives at once, so that answers come in pieces.
 const PIECE: u64 = 5000;
 
+thread_local! {
+    /// The ends of writes, in the midst of a go.
+    static GO: std::cell::RefCell<Option<Vec<Box<dyn FnOnce()>>>> =
+        const { std::cell::RefCell::new(None) };
+}
+
 #[derive(Default)]
 pub struct Fake {
     state: Mutex<State>,
@@ -538,7 +544,22 @@ impl Pool for Fake {
             Ok(Answer::Done)
         });
         drop(state);
-        callback(result);
+        let end: Box<dyn FnOnce()> = Box::new(move || callback(result));
+        let now = GO.with_borrow_mut(|go| match go {
+            Some(ends) => {
+                ends.push(end);
+                None
+            }
+            None => Some(end),
+        });
+        now.into_iter().for_each(|end| end());
+    }
+
+    /// What is written in one go is answered at its end.
+    fn together(&self, ask: &mut dyn FnMut()) {
+        GO.set(Some(Vec::new()));
+        ask();
+        GO.take().into_iter().flatten().for_each(|end| end());
     }
 
     fn written(

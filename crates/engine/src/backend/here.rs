@@ -138,7 +138,8 @@ impl Began {
 
     /// What of the time until now was the device's, and when the next one begins. On a thread that
     /// may have to wait for a processor that is what it had of one; asking for that takes as long
-    /// as a short transfer, so it is asked where one took long.
+    /// as a short transfer, so it is asked where one took long, about all since it was asked last: what
+    /// short ones before it waited is taken from this one.
     fn ends(self, now: Instant, thread_time: impl FnOnce() -> Duration) -> (Duration, Self) {
         let (now, mut took, mut first) =
             (now.max(self.at), now.saturating_since(self.at), self.first);
