@@ -24,10 +24,12 @@ pub const RATE_MAX: Rate = Rate::per_second(10_000_000);
 /// The most that the fake gives at once, so that answers come in pieces.
 const PIECE: u64 = 5000;
 
+/// The ends of writes.
+type Ends = Vec<Box<dyn FnOnce()>>;
+
 thread_local! {
-    /// The ends of writes, in the midst of a go.
-    static GO: std::cell::RefCell<Option<Vec<Box<dyn FnOnce()>>>> =
-        const { std::cell::RefCell::new(None) };
+    /// In the midst of a go.
+    static GO: std::cell::RefCell<Option<Ends>> = const { std::cell::RefCell::new(None) };
 }
 
 #[derive(Default)]
