@@ -65,6 +65,7 @@ impl Batch {
             drop(left); // not under the lock
         });
         if !self.lane.is_with_others() {
+            self.serve(); // in their order
             return self.lane.begin_one(served);
         }
         let mut requests = self.requests.lock();
@@ -84,6 +85,14 @@ impl Batch {
             taken
         })
         .await
+    }
+
+    /// A request was taken: others of the runtime have their turn after some tens of them, whatever
+    /// came at once.
+    pub async fn taken(&self) {
+        for _ in 0..2 {
+            coop::consume_budget().await;
+        }
     }
 
     /// As [`Batch::serve`], where there is one request, and no other one was there when it was read.
@@ -117,6 +126,7 @@ impl Batch {
             }));
             let _ = pin!(polled).poll(&mut Context::from_waker(Waker::noop()));
         }
+        self.output.stop_gathering();
         let (output, places) = (Arc::clone(&self.output), self.answered.lock().take());
         let sent = self.noting(async move { output.send_gathered().await });
         self.lane.begin_unless_ready(Box::pin(async move {

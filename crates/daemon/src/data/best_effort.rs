@@ -109,6 +109,7 @@ async fn take_requests(
         if !input.has_head() {
             batch.serve_alone();
         }
+        batch.taken().await;
     }
 }
 
@@ -144,6 +145,9 @@ async fn take_request(
                 }
             };
             let begun = shared.ask.0.now();
+            if !input.has(body) {
+                batch.serve(); // nobody waits for a body that is not there
+            }
             input.fill(room.as_mut(), range.skip().as_usize(), body).await?;
             // What the program takes to send its bytes is its own time.
             let came = came + shared.ask.0.now().saturating_since(begun);

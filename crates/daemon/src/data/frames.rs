@@ -13,6 +13,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::pin::pin;
+use std::thread::{self, ThreadId};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -115,7 +116,12 @@ impl Incoming {
 
     /// Whether another head is there already.
     pub fn has_head(&self) -> bool {
-        self.half.buffer().len() >= HEAD_LEN
+        self.has(HEAD_LEN)
+    }
+
+    /// Whether so many bytes are.
+    pub fn has(&self, len: usize) -> bool {
+        self.half.buffer().len() >= len
     }
 
     /// Fills the first `len` bytes of `room`.
@@ -149,8 +155,8 @@ pub struct Outgoing {
 /// Short answers that go before the next message, whichever that is.
 #[derive(Default)]
 struct Gathered {
-    /// Somebody will send them.
-    is_open: bool,
+    /// Which thread gathers what it answers, and will send it.
+    by: Option<ThreadId>,
     bytes: Vec<u8>,
 }
 
@@ -192,15 +198,19 @@ impl Outgoing {
         taken(self.send_whole(head, body)).await
     }
 
-    /// From now on short answers are gathered: whoever calls this calls
-    /// [`Outgoing::send_gathered`] soon.
+    /// From now on this thread's short answers are gathered: it calls
+    /// [`Outgoing::stop_gathering`] soon, and sees to it that they are sent.
     pub fn gather(&self) {
-        self.gathered.lock().is_open = true;
+        self.gathered.lock().by = Some(thread::current().id());
     }
 
-    /// Sends what was gathered; from now on nothing is.
+    /// From now on nothing is gathered.
+    pub fn stop_gathering(&self) {
+        self.gathered.lock().by = None;
+    }
+
+    /// Sends what was gathered.
     pub async fn send_gathered(&self) -> Result<(), Over> {
-        self.gathered.lock().is_open = false;
         self.send_parts(&[], &[]).await
     }
 
@@ -217,7 +227,8 @@ impl Outgoing {
     fn gathered(&self, head: &[u8], body: &[u8]) -> Option<usize> {
         let mut gathered = self.gathered.lock();
         let is_full = gathered.bytes.len() >= GATHERED_MAX;
-        if !gathered.is_open || is_full || body.len() > GATHERED_BODY_MAX {
+        let is_others = gathered.by != Some(thread::current().id());
+        if is_others || is_full || body.len() > GATHERED_BODY_MAX {
             return None;
         }
         gathered.bytes.extend_from_slice(head);
@@ -380,6 +391,7 @@ mod tests {
         assert_eq!(theirs.read(&mut came).await.unwrap(), 5);
         assert_eq!(came[..5], [3, 4, 5, 6, 7]);
         output.answer(&[8], &[]).await.unwrap();
+        output.stop_gathering();
         output.send_gathered().await.unwrap();
         assert_eq!(theirs.read(&mut came).await.unwrap(), 1);
         output.answer(&[9], &[]).await.unwrap();

@@ -141,6 +141,7 @@ pub async fn take(device: &Device, input: &mut Input, account: &Account) -> Over
             if input.buffer().len() < REQUEST_LEN {
                 batch.serve_alone();
             }
+            batch.taken().await;
         }
     };
     batch.serving(taking).await
@@ -218,6 +219,9 @@ async fn take_one(
                 };
                 let range = piece.range();
                 let bytes = &mut room.bytes_mut()[range.skip().as_usize()..][..piece.len as usize];
+                if input.buffer().len() < bytes.len() {
+                    batch.serve(); // nobody waits for bytes that are not there
+                }
                 in_time(input.read_exact(bytes)).await?;
                 // What the client takes to send its bytes is its own time.
                 let came = came + shared.ask.0.now().saturating_since(begun);
