@@ -189,6 +189,37 @@ fn a_program_that_sends_more_than_its_bound_is_not_read_from() {
     }
 }
 
+/// The same of one that reads none of its answers: what is answered, and waits to be sent with
+/// others, has its place until then. What comes first fills the socket.
+#[test]
+fn answers_that_nobody_reads_keep_their_places() {
+    let daemon = Running::start();
+    let mut socket = by_hand(&daemon);
+    for tag in 1..=4 {
+        let head = Head::ReadAt { tag, offset: Bytes::ZERO, len: Bytes::MIB };
+        socket.write_all(&head.encode(0)).unwrap();
+    }
+    let write = |tag| {
+        let head = Head::WriteAt { tag, offset: Bytes::ZERO, padding: Bytes::ZERO };
+        [&head.encode(512)[..], &[1; 512]].concat()
+    };
+    let writes = 4 * OUTSTANDING_MAX as u64;
+    let all: Vec<u8> = (5..5 + writes).flat_map(write).collect();
+    let mut sends = socket.try_clone().unwrap();
+    let sending = std::thread::spawn(move || sends.write_all(&all).unwrap());
+    drop(daemon.pool.wait(|state| state.stated.len() > OUTSTANDING_MAX / 2));
+    for _ in 0..100 {
+        daemon.client.status().unwrap();
+    }
+    let begun = daemon.pool.state().stated.len();
+    assert!(begun <= OUTSTANDING_MAX + 4, "{begun} were begun");
+    for _ in 0..4 + writes {
+        let (head, _) = answer(&mut socket);
+        assert!(matches!(head, Head::ReadDone { .. } | Head::WriteDone { .. }), "{head:?}");
+    }
+    sending.join().unwrap();
+}
+
 #[test]
 fn a_program_that_dies_with_requests_under_way_harms_nobody() {
     let daemon = Running::start();

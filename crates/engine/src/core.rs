@@ -265,8 +265,8 @@ impl Core {
         let (span, owner) = room.into_span();
         assert_eq!(owner, Owner::BestEffort, "a stream's memory is written with StreamWrite");
         let op = Op::Write { volume, range, span, priority };
-        if let Some((asker, op, callback)) = later::put_write(self.id(), asker, op, callback) {
-            let write = Later::Write(asker, op, callback);
+        if let Some((asker, op, callback)) = later::put_begin(self.id(), asker, op, callback) {
+            let write = Later::Begin(asker, op, callback);
             self.section(|inner, news| inner.begin_later(&self.arena, write, news));
         }
     }
@@ -440,15 +440,15 @@ impl Core {
         // For each a read that begins and one's memory that comes back, mostly.
         later::begin(self.id(), Vec::with_capacity(2 * news.calls.len()));
         self.deliver(news);
-        let later = later::end();
-        if !later.is_empty() {
-            self.deliver(self.collected(later, |_, _| {}));
-        }
+        self.begin_all(later::end());
     }
 
     /// Begins what this thread has put off.
     pub(crate) fn begin_put_off(self: &Arc<Self>) {
-        let later = later::take(self.id());
+        self.begin_all(later::take(self.id()));
+    }
+
+    fn begin_all(self: &Arc<Self>, later: Vec<Later>) {
         if !later.is_empty() {
             self.deliver(self.collected(later, |_, _| {}));
         }
@@ -463,10 +463,7 @@ impl Core {
         struct Go<'a>(&'a Arc<Core>);
         impl Drop for Go<'_> {
             fn drop(&mut self) {
-                let later = later::end();
-                if !later.is_empty() {
-                    self.0.deliver(self.0.collected(later, |_, _| {}));
-                }
+                self.0.begin_all(later::end());
             }
         }
         let _go = Go(self);
@@ -677,8 +674,7 @@ impl Inner {
     /// What was put off, in its turn.
     fn begin_later(&mut self, arena: &Arena, later: Later, news: &mut News) {
         match later {
-            Later::Begin(asker, op, callback) => self.begin(asker, op, callback, news),
-            Later::Write(asker, op, callback) => {
+            Later::Begin(asker, op, callback) => {
                 if let Op::Write { span, .. } = &op {
                     arena.take_back(*span);
                 }

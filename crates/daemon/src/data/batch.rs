@@ -2,8 +2,8 @@
 //! go ([`Pool::together`]), and the answers that are there then go to the program in one
 //! ([`Outgoing::gather`]).
 //!
-//! Invariants: a request waits for at most [`REQUESTS_MAX`] others, all of which were there when it
-//! was read; none is left while the connection waits for anything. A request has its place in the
+//! Invariants: a request waits for at most [`REQUESTS_MAX`] others, and for no bytes that have not
+//! come; none is left while the connection waits for anything. A request has its place in the
 //! account until its answer is in the socket.
 
 use super::account::Place;
@@ -18,7 +18,8 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::watch;
 use tokio::task::coop;
 
-/// A program that has 32 requests under way looks at some answers while others are served.
+/// So many are served together: a program that has more under way looks at some answers while others
+/// are served. (With 32 of 32, the program and the daemon would wait for each other in turns.)
 const REQUESTS_MAX: usize = 8;
 
 /// What was read and is not begun.
@@ -87,8 +88,8 @@ impl Batch {
         .await
     }
 
-    /// A request was taken: others of the runtime have their turn after some tens of them, whatever
-    /// came at once.
+    /// A request was taken, and pays for what it does in [`Batch::serve`] without the runtime's budget:
+    /// other tasks have their turn after some tens of them, whatever came at once.
     pub async fn taken(&self) {
         for _ in 0..2 {
             coop::consume_budget().await;
@@ -113,8 +114,8 @@ impl Batch {
         }
         *self.answered.lock() = Some(Vec::new());
         self.output.gather();
-        // They are asked for, and when the pool has been asked for all, looked at again. They have no
-        // more of the runtime's patience than this: there are few.
+        // The first look asks the pool for all; the second finds the answers that are there. Without the
+        // runtime's budget, which would call them unready: `taken` pays for them.
         for _ in 0..2 {
             let polled = coop::unconstrained(poll_fn(|_| {
                 // Whoever looks again asks anew to be woken.

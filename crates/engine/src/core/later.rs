@@ -19,9 +19,8 @@ pub(super) type PoolId = usize;
 
 /// One request that was put off.
 pub(super) enum Later {
+    /// An operation; the memory of a write comes back with it.
     Begin((Who, Option<Instant>), Op, Callback),
-    /// [`Later::Begin`] of a write whose memory comes back with it.
-    Write((Who, Option<Instant>), Op, Callback),
     Release(Span),
 }
 
@@ -93,27 +92,16 @@ pub(super) fn put_begin(
     op: Op,
     callback: Callback,
 ) -> Option<((Who, Option<Instant>), Op, Callback)> {
-    if !matches!(op, Op::Read { .. } | Op::Room { .. }) {
+    let bears = match op {
+        Op::Read { .. } | Op::Room { .. } => true,
+        Op::Write { .. } => with(|put| put.as_ref().is_some_and(|put| put.writes)),
+        _ => false,
+    };
+    if !bears {
         return Some((asker, op, callback));
     }
     match put(pool, Later::Begin(asker, op, callback)) {
         Some(Later::Begin(asker, op, callback)) => Some((asker, op, callback)),
-        _ => None,
-    }
-}
-
-/// Puts off a write, where this thread puts off writes; otherwise gives it back.
-pub(super) fn put_write(
-    pool: PoolId,
-    asker: (Who, Option<Instant>),
-    op: Op,
-    callback: Callback,
-) -> Option<((Who, Option<Instant>), Op, Callback)> {
-    if !with(|put| put.as_ref().is_some_and(|put| put.writes)) {
-        return Some((asker, op, callback));
-    }
-    match put(pool, Later::Write(asker, op, callback)) {
-        Some(Later::Write(asker, op, callback)) => Some((asker, op, callback)),
         _ => None,
     }
 }
