@@ -5,7 +5,7 @@ use units::{Bytes, Duration, Rate};
 // The smallest block of a stream is the alignment of everything on a disk; the largest is the
 // longest run that volumes rotate by, so that a block can lie on one disk.
 pub use playout::{BLOCK_MAX, BLOCK_MIN, BURST_MAX};
-const _: () = assert!(BLOCK_MAX.get() == store::RUN_MAX.get());
+const _: () = assert!(BLOCK_MAX.get().is_multiple_of(store::RUN_MAX.get()));
 /// A block that nobody named is longer than an extent only where its window takes at most this
 /// part of the memory that is free for windows.
 pub const WINDOW_DIVISOR: u64 = 8;

@@ -6,7 +6,7 @@ use units::{Bytes, Duration, Outside, Rate};
 /// Smallest block of a stream.
 pub const BLOCK_MIN: Bytes = Bytes::kib(4);
 /// Largest block of a stream.
-pub const BLOCK_MAX: Bytes = Bytes::mib(16);
+pub const BLOCK_MAX: Bytes = Bytes::mib(64);
 /// Largest burst of a contract.
 pub const BURST_MAX: Bytes = Bytes::mib(64);
 /// A block comes at least as often.
@@ -55,7 +55,7 @@ impl Contract {
         }
         let block = self.block;
         if !block.get().is_power_of_two() || block < BLOCK_MIN || block > BLOCK_MAX {
-            return invalid("block size", "a power of two from 4 KiB to 16 MiB");
+            return invalid("block size", "a power of two from 4 KiB to 64 MiB");
         }
         if self.burst > BURST_MAX {
             return invalid("burst", "at most 64 MiB");

@@ -7,13 +7,14 @@
 #![allow(clippy::print_stdout)] // how much is admitted is the result
 
 use disk::Model;
-use node::{Contract, DiskIndex, Mode, Placement, Policy};
+use node::{Contract, DiskIndex, Mode, Placement, Policy, Zone};
 use sim::scenario::{
     Control, DiskPlan, DriveKind, Outcome, Pace, Place, Scenario, StreamPlan, run,
 };
 use units::{Access, Bytes, Command, Direction, Duration, Lba, Rate};
 
 /// Disks, one kind of streams on all of them, and how they lie.
+#[derive(Clone)]
 struct Setting {
     model: &'static str,
     disks: u16,
@@ -22,6 +23,8 @@ struct Setting {
     commit_interval: Duration,
     /// Admitted by sweeps of this cycle; else by bounds.
     cycle: Option<Duration>,
+    /// Their volumes lie in the outer half, as on a disk that is not full.
+    outer: bool,
 }
 
 /// How long rows are served.
@@ -60,7 +63,8 @@ fn sequential(setting: &Setting) -> u64 {
 /// The volume of one of so many readers, which together fill nine tenths of the disks.
 fn size(setting: &Setting, count: u64) -> Bytes {
     let capacity = model(setting.model).capacity() * u64::from(setting.disks);
-    (capacity / 10 * 9 / count).round_down(Bytes::mib(16))
+    let capacity = if setting.outer { capacity / 2 } else { capacity };
+    (capacity / 10 * 9 / count).round_down(setting.block.max(Bytes::mib(16)))
 }
 
 /// So many readers, each on a volume of its own.
@@ -73,7 +77,8 @@ fn scenario(setting: &Setting, count: u64, duration: Duration) -> Scenario {
     };
     let placement = Placement {
         disks: (0..setting.disks).map(DiskIndex).collect(),
-        run: setting.block.max(Bytes::MIB),
+        run: setting.block.clamp(Bytes::MIB, store::RUN_MAX),
+        zone: if setting.outer { Zone::Outer } else { Zone::Any },
         ..Placement::default()
     };
     let readers = StreamPlan {
@@ -133,7 +138,8 @@ fn row(setting: &Setting, count: u64, minutes: u64) {
     let Setting { model, disks, block, .. } = setting;
     let by = setting.cycle.map_or("bounds".into(), |cycle| format!("sweeps every {cycle}"));
     let rate = Rate::per_second(setting.rate);
-    let what = format!("{disks} x {model}, {rate} in {block} by {by}");
+    let place = if setting.outer { ", outer half" } else { "" };
+    let what = format!("{disks} x {model}{place}, {rate} in {block} by {by}");
     if count == 0 {
         return println!("{what}: none");
     }
@@ -177,7 +183,11 @@ fn table(settings: impl IntoIterator<Item = Setting>, pinned: &[(Setting, u64)])
 
 fn setting(model: &'static str, disks: u16, rate: u64, block: u64, commit: u64) -> Setting {
     let (block, commit_interval) = (Bytes::mib(block), Duration::from_secs(commit));
-    Setting { model, disks, rate, block, commit_interval, cycle: None }
+    Setting { model, disks, rate, block, commit_interval, cycle: None, outer: false }
+}
+
+fn in_outer_half(setting: Setting) -> Setting {
+    Setting { outer: true, ..setting }
 }
 
 const ALL: [(u64, u64); 5] = [(1, 1), (2, 3), (4, 6), (8, 12), (16, 24)];
@@ -187,7 +197,12 @@ fn a_disk_of_20_tb() {
     let of = |rate, block| setting("hdd-7200-20tb", 1, rate, block, 1);
     let rates = [2_000_000, 25_000_000].into_iter();
     let all = rates.flat_map(|rate| [1, 2, 4, 8, 16].map(|block| of(rate, block)));
-    table(all, &[(of(2_000_000, 16), 81), (of(25_000_000, 16), 5)]);
+    let long = |block| setting("hdd-7200-20tb", 1, 25_000_000, block, 6);
+    let outer = [16, 32].map(|block| in_outer_half(long(block)));
+    let others = [32, 64].map(long).into_iter().chain(outer.clone());
+    let [_, outer] = outer;
+    let pinned = [(of(2_000_000, 16), 81), (of(25_000_000, 16), 5), (long(32), 7), (outer, 8)];
+    table(all.chain(others), &pinned);
 }
 
 #[test]
@@ -219,7 +234,10 @@ fn a_disk_of_20_tb_by_sweeps() {
     let of = |rate, block, times| swept(setting("hdd-7200-20tb", 1, rate, block, 12), times);
     let slow = [4, 8, 16].map(|block| of(2_000_000, block, 1));
     let fast = [1, 4, 8, 12].map(|times| of(25_000_000, 16, times));
-    table(slow.into_iter().chain(fast), &[(of(2_000_000, 16, 1), 92), (of(25_000_000, 16, 12), 7)]);
+    let outer = [1, 2].map(|times| in_outer_half(of(25_000_000, 32, times)));
+    let [_, outer_twice] = outer.clone();
+    let pinned = [(of(2_000_000, 16, 1), 92), (of(25_000_000, 16, 12), 7), (outer_twice, 8)];
+    table(slow.into_iter().chain(fast).chain(outer), &pinned);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use client::Client;
 use client::control::{Contract, Mode, Placement, Zone};
+use store::RUN_MAX;
 use units::{Bytes, Rate};
 
 /// A contract.
@@ -11,7 +12,7 @@ pub struct ContractArgs {
     /// Bytes per second to keep, for example 1MB/s
     #[arg(long, short, value_name = "RATE")]
     pub rate: Rate,
-    /// What the stream transfers at a time: a power of two from 4KiB to 16MiB [default: what
+    /// What the stream transfers at a time: a power of two from 4KiB to 64MiB [default: what
     /// suits the rate, and a volume's disks]
     #[arg(long, short, value_name = "SIZE")]
     pub block: Option<Bytes>,
@@ -135,7 +136,7 @@ impl PlacementArgs {
 
 /// The run of a volume that is planned for blocks of this size.
 pub fn planned_run(run: Option<Bytes>, block: Bytes) -> Bytes {
-    run.unwrap_or(block.max(Bytes::MIB))
+    run.unwrap_or(block.clamp(Bytes::MIB, RUN_MAX))
 }
 
 /// A placement in words.

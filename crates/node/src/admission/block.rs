@@ -169,6 +169,7 @@ mod tests {
     use alloc::vec::Vec;
     use disk::Model;
     use sched::TaskSet;
+    use store::RUN_MAX;
 
     const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
 
@@ -181,7 +182,8 @@ mod tests {
         let share = |(index, profile): (u16, &Profile)| Share {
             disk: DiskIndex(index),
             gap: profiles.len() as u64,
-            run: BLOCK_MAX,
+            run: RUN_MAX,
+            longest: BLOCK_MAX,
             parts: Share::WHOLE,
             response: Duration::ZERO,
             miss: None,
@@ -294,12 +296,12 @@ mod tests {
             let (rate, late) = (Rate::per_second(25_000_000), Duration::ZERO);
             chosen(&Asked { rate, mode: Mode::Read, shares: &shares, late, memory }, seen)
         };
-        assert_eq!(with(Bytes::GIB, &|_| {}), BLOCK_MAX);
+        assert_eq!(with(Bytes::GIB, &|_| {}), RUN_MAX);
         // 11 blocks of 2 MiB are an eighth, and 7 of 4 MiB are more.
         assert_eq!(with(Bytes::mib(176), &|_| {}), Bytes::mib(2));
         assert_eq!(with(Bytes::mib(175), &|_| {}), EXTENT);
         assert_eq!(with(Bytes::GIB, &|share| share.run = Bytes::mib(4)), Bytes::mib(4));
-        let extents_apart = [1, 2, 4, 8, 16];
+        let extents_apart = [1, 2, 4, 8, 16, 32, 64];
         assert_eq!(with(Bytes::GIB, &|share| share.parts = extents_apart), EXTENT);
     }
 
@@ -318,10 +320,10 @@ mod tests {
             chosen(&Asked { rate, mode: Mode::Read, shares: &shares, late, memory }, seen)
         };
         // A window of 16 MiB blocks is 64 MiB, and what passes in two cycles half of that.
-        assert_eq!(with(Bytes::GIB), BLOCK_MAX);
-        assert_eq!(with(Bytes::mib(64 * 8)), BLOCK_MAX);
-        assert_eq!(with(Bytes::mib(64 * 8 - 1)), BLOCK_MAX / 2);
-        assert_eq!(with(Bytes::mib(16)), BLOCK_MAX / 2);
+        assert_eq!(with(Bytes::GIB), Bytes::mib(16));
+        assert_eq!(with(Bytes::mib(64 * 8)), Bytes::mib(16));
+        assert_eq!(with(Bytes::mib(64 * 8 - 1)), Bytes::mib(8));
+        assert_eq!(with(Bytes::mib(16)), Bytes::mib(8));
     }
 
     #[test]

@@ -62,7 +62,9 @@ pub(crate) struct Share {
     pub range: Range<Lba>,
     /// What lies on a disk before the next disk's turn comes.
     pub run: Bytes,
-    /// Into how many parts a block of 1, 2, 4, 8 and 16 extents falls at the most.
+    /// No block of a stream is longer, for what kind of volume it is.
+    pub longest: Bytes,
+    /// Into how many parts a block of 1, 2, 4 and so on extents falls at the most.
     pub parts: [u32; LENGTHS],
     /// Where the disk serves streams in sweeps: how long after its release a block is there.
     /// Nothing where that is a period of the stream's.
@@ -380,7 +382,8 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
             Zone::Inner => middle..end,
         };
         let (parts, response, miss) = (Share::WHOLE, Duration::ZERO, None);
-        Share { disk, gap: disks.len() as u64, range, run, parts, response, miss }
+        let (gap, longest) = (disks.len() as u64, BLOCK_MAX);
+        Share { disk, gap, range, run, longest, parts, response, miss }
     };
     Ok(disks.iter().map(share).collect())
 }
@@ -432,6 +435,9 @@ pub(crate) fn check_block<'a>(
              or create the volume with a longer run (`slackline volume create --run`)",
         );
     }
+    if shares.iter().any(|share| contract.block > share.longest) {
+        return invalid("at most 16 MiB on a ring, which gives up so much at a time");
+    }
     if contract.block > LARGEST && shares.iter().any(|share| profile(share.disk).bus.is_some()) {
         return invalid("at most 1 MiB on disks that share a bus with others");
     }
@@ -442,6 +448,7 @@ pub(crate) fn check_block<'a>(
 mod tests {
     use super::*;
     use disk::Model;
+    use store::RUN_MAX;
 
     /// Every way to cut so many extents into so many parts.
     fn ways(extents: u64, parts: u64) -> Vec<Vec<u64>> {
@@ -475,7 +482,8 @@ mod tests {
                         disk: DiskIndex(0),
                         gap: 1,
                         range,
-                        run: BLOCK_MAX,
+                        run: RUN_MAX,
+                        longest: BLOCK_MAX,
                         parts: [parts; LENGTHS],
                         response: Duration::ZERO,
                         miss: None,
@@ -549,7 +557,8 @@ mod tests {
                 disk: DiskIndex(0),
                 gap: 1,
                 range: Lba::new(0)..Lba::containing(profile.capacity()),
-                run: BLOCK_MAX,
+                run: RUN_MAX,
+                longest: BLOCK_MAX,
                 parts: Share::WHOLE,
                 response: rule.response(),
                 miss: None,

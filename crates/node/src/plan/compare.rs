@@ -7,7 +7,7 @@ use crate::admission::costs::Costs;
 use crate::api::{DiskIndex, Error, Placement, Zone};
 use alloc::vec::Vec;
 use sched::TaskSet;
-use store::EXTENT;
+use store::{EXTENT, RUN_MAX};
 use units::{Bytes, Duration, Rate};
 
 /// How a list is varied.
@@ -44,7 +44,7 @@ pub struct Alternative {
 }
 
 /// Blocks that are compared.
-const BLOCKS: [Bytes; 9] = [
+const BLOCKS: [Bytes; 11] = [
     Bytes::kib(64),
     Bytes::kib(128),
     Bytes::kib(256),
@@ -54,6 +54,8 @@ const BLOCKS: [Bytes; 9] = [
     Bytes::mib(4),
     Bytes::mib(8),
     Bytes::mib(16),
+    Bytes::mib(32),
+    Bytes::mib(64),
 ];
 /// Up to how many disks are compared where there are fewer.
 const DISKS: u16 = 4;
@@ -69,7 +71,9 @@ impl Planner {
         let mut ways = alloc::vec![Variation::Asked];
         let has_streams = list.iter().any(|one| matches!(one.what, Whose::Stream { .. }));
         if has_streams {
-            ways.extend(BLOCKS.map(Variation::Block));
+            // On several disks a block is no longer than a run.
+            let may_be = |block: &Bytes| *block <= RUN_MAX || self.disks.len() == 1;
+            ways.extend(BLOCKS.into_iter().filter(may_be).map(Variation::Block));
         }
         ways.extend([Variation::Zone(Zone::Outer), Variation::Zone(Zone::Inner)]);
         if self.disks.len() > 1 {
@@ -97,7 +101,7 @@ impl Planner {
                     if let Whose::Stream { contract, .. } = &mut one.what {
                         contract.block = block;
                         if block > EXTENT {
-                            one.placement.run = one.placement.run.max(block);
+                            one.placement.run = one.placement.run.max(block.min(RUN_MAX));
                         }
                     }
                 }

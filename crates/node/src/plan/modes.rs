@@ -8,7 +8,7 @@ use crate::admission::block;
 use crate::admission::costs::Costs;
 use crate::api::{Error, Mode, Policy};
 use alloc::vec::Vec;
-use store::EXTENT;
+use store::{EXTENT, RUN_MAX};
 use units::{Bytes, Duration};
 
 /// What would become of a list under a policy.
@@ -86,8 +86,8 @@ impl Planner {
     /// The entry in the block that the pool would choose.
     fn in_own_blocks(&self, wanted: &Wanted) -> Result<Wanted, Error> {
         let mut wanted = wanted.clone();
-        // Runs as long as the longest block there is, so that none is ruled out.
-        wanted.placement.run = wanted.placement.run.max(crate::limits::BLOCK_MAX);
+        // The longest runs there are, so that no block is ruled out.
+        wanted.placement.run = wanted.placement.run.max(RUN_MAX);
         let shares = self.shares_of(&wanted.placement)?;
         if let Whose::Stream { mode, contract } = &mut wanted.what {
             let seen = |disk: crate::api::DiskIndex| self.disks[disk.as_usize()].seen();
@@ -99,7 +99,7 @@ impl Planner {
                 memory: self.memory,
             };
             contract.block = block::chosen(&asked, seen);
-            wanted.placement.run = contract.block.max(EXTENT);
+            wanted.placement.run = contract.block.max(EXTENT).min(RUN_MAX);
         }
         Ok(wanted)
     }

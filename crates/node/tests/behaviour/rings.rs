@@ -293,6 +293,9 @@ fn what_a_ring_is_not_is_said_with_what_to_do() {
     not_on_a_ring(driver.ask(write("ring", node::WriteRange::new(offset, len), span)));
     not_on_a_ring(driver.ask(open_window("ring", Mode::Update, camera(), 1)));
     not_on_a_ring(driver.ask(open("ring", Mode::Write, camera(), PART)));
+    let long = Contract { block: Bytes::mib(32), ..camera() };
+    not_on_a_ring(driver.ask(open("ring", Mode::Write, long, Bytes::ZERO)));
+    not_on_a_ring(driver.ask(open("ring", Mode::Read, long, Bytes::ZERO)));
     let stream = driver.writer("ring", camera());
     not_on_a_ring(driver.ask(Op::StreamSeek { stream, to: PART }));
     // Half of it would be given up ahead of so fast a writer.
