@@ -5,9 +5,9 @@
 //! of disks is taken whole, never joined.
 
 use crate::files;
-use crate::limits::{KEEP_ALIVE, KEEP_ALIVE_MAX, KEEP_ALIVE_MIN};
+use crate::limits::{CACHE_SHARE_MAX, KEEP_ALIVE, KEEP_ALIVE_MAX, KEEP_ALIVE_MIN};
 use crate::log;
-use crate::quotas::Rules;
+use crate::quotas::{Names, Rules};
 use crate::tcp::Listen;
 use crate::tls::Certificate;
 use node::Policy;
@@ -15,6 +15,7 @@ use node::limits::MEMORY_MIN;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use units::{Bytes, Duration};
@@ -59,6 +60,9 @@ pub struct Options {
     pub share_reads: Option<bool>,
     /// False: best effort has its bytes from the disk, and nothing is read ahead.
     pub cache_reads: Option<bool>,
+    /// What users have of what is cached, for example `{ alice = 3 }`: three times what another
+    /// one has who wants as much. 1 where nothing is said.
+    pub cache_shares: BTreeMap<String, u32>,
     /// Listen for HTTP over TCP here: an address or a name, and a port.
     pub listen: Option<String>,
     /// Listen for NBD over TCP here.
@@ -102,6 +106,8 @@ pub struct Settings {
     pub share_reads: bool,
     /// What best effort has read is cached, and read ahead.
     pub cache_reads: bool,
+    /// What users, by name or number, have of that beside each other.
+    pub cache_shares: BTreeMap<String, NonZeroU32>,
     /// How the pool is set up.
     pub node: node::Config,
     /// A stream's program may be silent for so long; zero: for ever.
@@ -223,6 +229,10 @@ impl Options {
             shared_drive: self.shared_drive.or(other.shared_drive),
             share_reads: self.share_reads.or(other.share_reads),
             cache_reads: self.cache_reads.or(other.cache_reads),
+            cache_shares: match self.cache_shares.is_empty() {
+                true => other.cache_shares,
+                false => self.cache_shares,
+            },
             listen: self.listen.or(other.listen),
             nbd_listen: self.nbd_listen.or(other.nbd_listen),
             tls_cert: self.tls_cert.or(other.tls_cert),
@@ -269,6 +279,14 @@ impl Options {
                 next_step: format!("give it {KEEP_ALIVE_MIN} to {KEEP_ALIVE_MAX}, or 0s: for ever"),
             });
         }
+        let shares = self.cache_shares.into_iter().map(|(user, share)| {
+            let given = NonZeroU32::new(share).filter(|share| share.get() <= CACHE_SHARE_MAX);
+            given.map(|share| (user.clone(), share)).ok_or(ConfigError {
+                what: format!("{user} cannot have a share of {share} of what is cached"),
+                next_step: format!("give it 1 to {CACHE_SHARE_MAX} (cache_shares)"),
+            })
+        });
+        let cache_shares = shares.collect::<Result<_, _>>()?;
         let certificate = match (self.tls_cert, self.tls_key) {
             (Some(certificate), Some(key)) => Some(Certificate::Given(certificate, key)),
             (None, None) => None,
@@ -305,6 +323,7 @@ impl Options {
             shared_drive: self.shared_drive.unwrap_or(false),
             share_reads: self.share_reads.unwrap_or(true),
             cache_reads: self.cache_reads.unwrap_or(true),
+            cache_shares,
             socket: self.socket.unwrap_or_else(socket),
             socket_mode: self.socket_mode.unwrap_or(SocketMode(0o660)),
             node: node::Config {
@@ -315,6 +334,20 @@ impl Options {
                 commit_interval: self.commit_interval.unwrap_or(default.commit_interval),
                 remeasure: self.remeasure.unwrap_or(default.remeasure),
             },
+        })
+    }
+}
+
+impl Settings {
+    /// [`Settings::cache_shares`] by the numbers of users. Who is not known is warned of.
+    pub fn cache_shares(&self) -> impl Iterator<Item = (u32, NonZeroU32)> {
+        let users = Names::of_users();
+        self.cache_shares.iter().filter_map(move |(name, &share)| {
+            let number = users.number(name);
+            if number.is_none() {
+                tracing::warn!("cache_shares: there is no user {name}");
+            }
+            Some((number?, share))
         })
     }
 }
@@ -334,6 +367,7 @@ mod tests {
         shared_drive = true
         share_reads = false
         cache_reads = false
+        cache_shares = { root = 3, 1001 = 2 }
     "#;
 
     #[test]
@@ -346,6 +380,8 @@ mod tests {
         assert_eq!(settings.socket_mode, SocketMode(0o600), "from the file");
         assert!(settings.shared_drive && !settings.share_reads, "from the file");
         assert!(!settings.cache_reads, "from the file");
+        let shares = settings.cache_shares().collect::<Vec<_>>();
+        assert_eq!(shares, [(1001, 2.try_into().unwrap()), (0, 3.try_into().unwrap())]);
         assert!(!settings.node.remeasure && node_default().remeasure, "from the file");
         assert_eq!(settings.node.host_latency, node_default().host_latency, "the default");
         assert_eq!(settings.disks.len(), 2);
@@ -404,6 +440,21 @@ mod tests {
         assert_eq!(given("24h"), Ok(Duration::from_secs(86_400)));
         for text in ["999ms", "25h"] {
             assert_eq!(given(text).unwrap_err(), "give it 1 s to 86400 s, or 0s: for ever");
+        }
+    }
+
+    #[test]
+    fn a_share_of_what_is_cached_is_a_number_with_limits() {
+        for (share, is_taken) in [(0, false), (1, true), (1_000, true), (1_001, false)] {
+            let cache_shares = [("ann".to_owned(), share)].into();
+            let options = Options { disks: vec!["d".into()], cache_shares, ..Options::default() };
+            match options.settle(PathBuf::new) {
+                Ok(settings) => assert_eq!((settings.cache_shares.len(), is_taken), (1, true)),
+                Err(error) => {
+                    assert!(!is_taken);
+                    assert_eq!(error.next_step, "give it 1 to 1000 (cache_shares)");
+                }
+            }
         }
     }
 

@@ -24,6 +24,7 @@ use node::{
 };
 use queue::HostTime;
 use std::fs::File;
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -55,6 +56,8 @@ pub struct Options {
     pub share_reads: bool,
     /// What best effort has read is cached in free memory, and read ahead (docs/caching.md).
     pub cache_reads: bool,
+    /// Who has so much of what is cached where another user has 1.
+    pub cache_shares: Vec<(u32, NonZeroU32)>,
     /// Finds the policy that was chosen for the pool, which then takes the place of that of
     /// `config`. None: whatever was chosen, it is that of `config`.
     pub find_policy: Option<FindPolicy>,
@@ -81,6 +84,7 @@ impl Default for Options {
             shared_drive: false,
             share_reads: true,
             cache_reads: true,
+            cache_shares: Vec::new(),
             find_policy: None,
             gap: None,
         }
@@ -177,6 +181,9 @@ impl Pool {
         }
         if options.cache_reads {
             node.cache_reads();
+        }
+        for &(uid, share) in &options.cache_shares {
+            node.share_cache(uid, share);
         }
         let config = node.config();
 

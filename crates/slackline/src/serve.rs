@@ -8,6 +8,7 @@ use daemon::serve::{ServeOptions, Serving};
 use daemon::socket::Claim;
 use engine::DeviceSpec;
 use node::Policy;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use units::{Bytes, Duration};
@@ -146,6 +147,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         shared_drive: args.shared_drive.then_some(true),
         share_reads: args.no_share_reads.then_some(false),
         cache_reads: args.no_cache_reads.then_some(false),
+        cache_shares: BTreeMap::new(),
         listen: args.listen,
         nbd_listen: args.nbd_listen,
         tls_cert: args.tls_cert,
@@ -178,6 +180,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         shared_drive,
         share_reads: settings.share_reads,
         cache_reads: settings.cache_reads,
+        cache_shares: settings.cache_shares().collect(),
         find_policy,
         ..engine::Options::default()
     };

@@ -12,7 +12,8 @@
 //! else changes bytes, makes what is cached of them void in the same step: so this is a part of
 //! [`Writes`](crate::volumes::writes::Writes), through which all of them go.
 //!
-//! Users have equal shares: what makes way is what was used longest ago, of the user who has most.
+//! Users share it by ratio, equally where nothing is said: what makes way is what was used longest ago, of
+//! the user who has most for his share.
 //! What programs have, and what is read into, is bounded, for each user and in the background, too.
 //!
 //! Nothing here takes longer the more is cached, but for trees' depths: of what a change makes void,
@@ -32,6 +33,8 @@ use crate::memory::arena::Arena;
 use crate::memory::rooms::Room;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
+use core::num::NonZeroU32;
 use core::ops::Range;
 use store::VolumeId;
 use units::Bytes;
@@ -97,6 +100,8 @@ pub(crate) struct Cache {
     /// All blocks: by where their rooms begin.
     places: BTreeMap<Bytes, u64>,
     users: BTreeMap<u32, Bytes>,
+    /// What users have of it beside each other, where that is not 1.
+    shares: BTreeMap<u32, NonZeroU32>,
     /// Blocks that nobody can find any more, and that have not gone.
     unfound: Vec<BTreeMap<Bytes, u64>>,
     /// By where the room begins.
@@ -174,12 +179,24 @@ impl Cache {
         self.taken_bytes
     }
 
-    /// Forgets the oldest of the user who has most, and what lies behind it as far as `len` bytes
+    /// From now on a user has so much where another one has 1.
+    pub(crate) fn share(&mut self, uid: u32, share: NonZeroU32) {
+        self.shares.insert(uid, share);
+    }
+
+    /// Who of two has more for his share.
+    fn more(&self, (one, has): (u32, Bytes), (two, other_has): (u32, Bytes)) -> Ordering {
+        let share = |uid| self.shares.get(&uid).map_or(1, |share| u128::from(share.get()));
+        (u128::from(has.get()) * share(two)).cmp(&(u128::from(other_has.get()) * share(one)))
+    }
+
+    /// Forgets the oldest of the user who has most for his share, and what lies behind it as far as `len` bytes
     /// reach: of his, or older. Says from where on these are free. What is passed over because it
     /// is in use, or lies beside what stays, counts as used now.
     pub(crate) fn clear(&mut self, arena: &mut Arena, len: Bytes) -> Option<Bytes> {
         for _ in 0..CACHE_LOOKS {
-            let (&most, _) = self.users.iter().max_by_key(|&(_, bytes)| *bytes)?;
+            let users = self.users.iter().map(|(&uid, &bytes)| (uid, bytes));
+            let (most, _) = users.max_by(|&one, &two| self.more(one, two))?;
             let (_, &number) = self.order.range((most, 0)..=(most, u64::MAX)).next()?;
             let block = self.blocks[&number];
             if !self.is_taken(block.room) && !arena.has_room(block.room) {

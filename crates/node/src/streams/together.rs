@@ -37,6 +37,7 @@ use crate::streams::stream::{Slot, Stream};
 use crate::volumes::slack::in_slack;
 use crate::volumes::writes::{Writes, extents};
 use crate::work::Owner;
+use core::num::NonZeroU32;
 use core::ops::Range;
 use units::{Bytes, Duration, Instant};
 
@@ -249,6 +250,12 @@ impl Node {
     /// From now on what best effort has read is cached in free memory, and read ahead.
     pub fn cache_reads(&mut self) {
         self.core.writes.cache.is_on = true;
+    }
+
+    /// From now on a user has so much of what is cached where another one has 1, as long as both want
+    /// more than there is.
+    pub fn share_cache(&mut self, uid: u32, share: NonZeroU32) {
+        self.core.writes.cache.share(uid, share);
     }
 
     /// Memory is free again: who waits for memory may have it.

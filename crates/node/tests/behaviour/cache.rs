@@ -286,6 +286,47 @@ fn users_have_equal_shares() {
     assert_eq!(reads(&driver, from), 0);
 }
 
+/// Two who read more than there is room for, one with a share of 3: what stays of each are his last
+/// reads, three times as many of his as of the other's.
+#[test]
+fn users_have_what_is_cached_by_the_ratio_of_their_shares() {
+    let last_of = |driver: &mut Driver, user: u64| {
+        let mut stay = 0_u64;
+        for number in (0..192).rev() {
+            let from = driver.journal.len();
+            as_user(driver, 1_000 + user as u32, apart(user, number), PIECE);
+            if reads(driver, from) > 0 {
+                break;
+            }
+            stay += 1;
+        }
+        stay
+    };
+    for share in [1_u32, 3] {
+        let mut driver = Setup::new(1).with(|config| config.memory = Bytes::mib(16)).open();
+        driver.node.cache_reads();
+        driver.node.share_cache(1_000, share.try_into().unwrap());
+        driver.recorded("film", Bytes::mib(32), Bytes::mib(32), 1);
+        for number in 0..192 {
+            for user in [0, 1] {
+                as_user(&mut driver, 1_000 + user as u32, apart(user, number), PIECE);
+            }
+        }
+        let [first, second] = [0, 1].map(|user| last_of(&mut driver, user));
+        let all = first + second;
+        assert!(all > 100, "{first} and {second}");
+        assert!(
+            first.abs_diff(all * u64::from(share) / u64::from(share + 1)) < 6,
+            "{share}: {first} and {second}"
+        );
+    }
+}
+
+/// The place of a user's read with this number: nobody is taken to read on and on.
+fn apart(user: u64, number: u64) -> Bytes {
+    Bytes::mib(16 * user) + PIECE * (number * 37 % 192)
+}
+
 /// A read that was asked for while a write of the same bytes was claimed has whatever the disk has,
 /// and nobody else gets that later, as if it were new.
 #[test]
