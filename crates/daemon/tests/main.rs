@@ -3,6 +3,9 @@
 
 #[path = "support/http.rs"]
 mod http;
+#[path = "../../slackline/tests/nbd/client.rs"]
+#[allow(dead_code)]
+mod nbd;
 #[path = "support/real.rs"]
 mod real;
 #[path = "support/schema.rs"]
@@ -13,6 +16,7 @@ mod users;
 
 mod best_effort;
 mod extremes;
+mod failing;
 mod files;
 mod files_beside_others;
 mod hanging;

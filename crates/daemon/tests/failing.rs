@@ -1,0 +1,135 @@
+//! Every command of the disk fails once while requests of a block device that came in one piece are
+//! served together: each request has its own reply, whose error is no other request's, and what was
+//! acknowledged is there.
+
+use crate::nbd::{FLUSH, Nbd, READ, WRITE};
+use crate::real::{Real, bytes};
+use daemon::config::SocketMode;
+use daemon::serve::ServeOptions;
+use engine::{Backend, Completion, Wrap};
+use node::{CommandId, DeviceError, DiskCommand};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use units::{Bytes, Instant};
+
+const BLOCK: u64 = 4096;
+/// Requests of each kind.
+const EACH: u64 = 6;
+
+/// A disk that fails on one command: when this comes from 1 down to 0.
+struct Failing {
+    disk: Box<dyn Backend>,
+    left: Arc<AtomicU64>,
+    bad: Option<CommandId>,
+}
+
+impl Backend for Failing {
+    fn start(&mut self, command: DiskCommand) {
+        let less = |left: u64| left.checked_sub(1);
+        if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) == Ok(1) {
+            self.bad = Some(command.id);
+        }
+        self.disk.start(command);
+    }
+    fn submit(&mut self) {
+        self.disk.submit();
+    }
+    fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) {
+        self.disk.wait(until, done);
+        let bad = self.bad;
+        if let Some(end) = done.iter_mut().find(|end| Some(end.id) == bad) {
+            (end.result, self.bad) = (Err(DeviceError(5)), None);
+        }
+    }
+    fn in_flight(&self) -> usize {
+        self.disk.in_flight()
+    }
+}
+
+/// A request: what it is, where, how long, and what it writes or is to read.
+struct Request {
+    kind: u16,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+/// Reads of what is there, writes of whole blocks, and such that begin and end within one.
+fn requests() -> Vec<Request> {
+    let mut all = Vec::new();
+    for number in 0..EACH {
+        let (there, whole, within) =
+            (number * 3 * BLOCK, (64 + number) * BLOCK, (128 + number) * BLOCK + 7);
+        all.push(Request { kind: READ, offset: there, bytes: bytes(there, BLOCK as usize) });
+        all.push(Request { kind: WRITE, offset: whole, bytes: bytes(whole + 1, BLOCK as usize) });
+        all.push(Request { kind: WRITE, offset: within, bytes: bytes(within + 1, 5000) });
+    }
+    all.push(Request { kind: FLUSH, offset: 0, bytes: Vec::new() });
+    all
+}
+
+/// Fails on command number `number` from when the requests are sent; which requests failed, or
+/// nothing where there was no such command.
+fn failing_on(number: u64) -> Option<Vec<u16>> {
+    let left = Arc::new(AtomicU64::new(0));
+    let of_disk = Arc::clone(&left);
+    let wrap: Wrap =
+        Arc::new(move |_, disk| Box::new(Failing { disk, left: Arc::clone(&of_disk), bad: None }));
+    let mut daemon = Real::start_wrapped(64, ServeOptions::from(SocketMode(0o600)), wrap);
+    daemon.volume("v", Bytes::mib(4));
+    let socket = wire::socket::nbd_path(daemon.client.socket());
+    let mut nbd = Nbd::open(&socket, "v", number.is_multiple_of(2)).unwrap();
+    let before = bytes(0, 256 << 10);
+    nbd.write(0, 0, &before).unwrap();
+    nbd.write(0, 128 * BLOCK, &bytes(128 * BLOCK, 256 << 10)).unwrap();
+    nbd.flush().unwrap();
+
+    let (requests, mut piece, mut cookies) = (requests(), Vec::new(), Vec::new());
+    for Request { kind, offset, bytes } in &requests {
+        let body = if *kind == WRITE { &bytes[..] } else { &[] };
+        let (cookie, said) = nbd.next_request(*kind, 0, *offset, bytes.len() as u32, body);
+        piece.extend(said);
+        cookies.push(cookie);
+    }
+    left.store(number, Ordering::SeqCst);
+    nbd.socket.write_all(&piece).unwrap();
+    let replies: Vec<_> = cookies.into_iter().map(|cookie| nbd.end(cookie)).collect();
+    // The one that came with them had nothing to wait for: a flush covers what was answered before.
+    let flushed = nbd.flush();
+    let was_there = left.swap(0, Ordering::SeqCst) == 0;
+
+    let mut failed = Vec::new();
+    for (request, reply) in requests.iter().zip(replies) {
+        let Request { kind, offset, bytes } = request;
+        match reply {
+            Err(_) => failed.push(*kind),
+            Ok(read) if *kind == READ => assert!(read == *bytes, "{number}: a read at {offset}"),
+            Ok(_) if *kind == WRITE => {
+                let back = nbd.read(*offset, bytes.len() as u32).unwrap();
+                assert!(back == *bytes, "{number}: an acknowledged write at {offset}");
+            }
+            Ok(_) => {}
+        }
+    }
+    failed.extend(flushed.err().map(|_| FLUSH));
+    // Where metadata could not be written the pool is read-only: nothing is written or flushed any more.
+    let is_read_only = failed.contains(&FLUSH);
+    let is_one = failed.len() <= 1 || is_read_only && !failed.contains(&READ);
+    assert!(is_one, "{number}: one command failed, and so did {failed:?}");
+    assert!(nbd.read(0, before.len() as u32).unwrap() == before, "{number}");
+    drop(nbd);
+    assert!(daemon.stop().is_err() || !is_read_only, "{number}: {failed:?}");
+    was_there.then_some(failed)
+}
+
+#[test]
+fn one_command_that_fails_is_one_request_of_those_that_came_together() {
+    let mut seen = [0; 4];
+    let mut number = 1;
+    while let Some(failed) = failing_on(number) {
+        failed.iter().for_each(|&kind| seen[usize::from(kind)] += 1);
+        number += 1;
+    }
+    let [reads, writes, _, flushes] = seen;
+    assert!(number > 10 && reads > 0 && writes > 0 && flushes > 0, "{number} commands, {seen:?}");
+}
