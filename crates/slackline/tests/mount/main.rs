@@ -584,6 +584,6 @@ fn fsx_finds_no_byte_in_the_wrong_place() {
     if !has("fsx") {
         return;
     }
-    let operations = std::env::var("SLACKLINE_FSX").unwrap_or_else(|_| "20000".into());
+    let operations = std::env::var("SLACKLINE_FSX").unwrap_or_else(|_| "100000".into());
     mounted.shell(&format!("fsx -q -S 7 -N {operations} -P /tmp x"));
 }
