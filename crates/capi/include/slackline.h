@@ -25,7 +25,7 @@ typedef struct sl_file sl_file;
 /* What a program asks of a volume. A field that is 0 is not said. */
 struct sl_contract {
 	uint64_t rate;  /* bytes a second, sustained; must be said */
-	uint64_t block; /* what moves at a time: a power of two from 4 KiB to 64 MiB;
+	uint64_t block; /* what moves at a time: a power of two from 4 KiB to 32 MiB;
 	                   else what suits the rate and the disks */
 	uint64_t burst; /* how much may be touched at once past the playout point;
 	                   else one block */

@@ -445,14 +445,14 @@ mod tests {
 
     #[test]
     fn a_share_of_what_is_cached_is_a_number_with_limits() {
-        for (share, is_taken) in [(0, false), (1, true), (1_000, true), (1_001, false)] {
+        for (share, is_taken) in [(0, false), (1, true), (100, true), (101, false)] {
             let cache_shares = [("ann".to_owned(), share)].into();
             let options = Options { disks: vec!["d".into()], cache_shares, ..Options::default() };
             match options.settle(PathBuf::new) {
                 Ok(settings) => assert_eq!((settings.cache_shares.len(), is_taken), (1, true)),
                 Err(error) => {
                     assert!(!is_taken);
-                    assert_eq!(error.next_step, "give it 1 to 1000 (cache_shares)");
+                    assert_eq!(error.next_step, "give it 1 to 100 (cache_shares)");
                 }
             }
         }

@@ -62,7 +62,7 @@ pub const BEST_EFFORT_PER_USER_DIVISOR: u64 = 4;
 /// Unit of the accounts of both: the smallest transfer.
 pub const BEST_EFFORT_UNIT: Bytes = Bytes::kib(4);
 /// A user has so much of what is cached where another one has 1, at the most.
-pub const CACHE_SHARE_MAX: u32 = 1_000;
+pub const CACHE_SHARE_MAX: u32 = 100;
 /// A stream without a data connection is closed after this time: its program
 /// has died between the two sockets, or never meant to come.
 pub const ATTACH_WITHIN: Duration = Duration::from_secs(10);

@@ -512,7 +512,7 @@ mod tests {
             Error::VolumeBusy { name: name(), streams: 1 },
             Error::NoSuchStream { stream: node::StreamId(3) },
             Error::NoSuchDisk { disk, disks: 1 },
-            Error::Invalid { what: "block", rule: "a power of two from 4 KiB to 64 MiB" },
+            Error::Invalid { what: "block", rule: "a power of two from 4 KiB to 32 MiB" },
             Error::PoolFull { asked, free },
             Error::VolumeFull { size },
             Error::BeyondEnd { size },

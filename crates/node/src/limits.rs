@@ -2,8 +2,8 @@
 
 use units::{Bytes, Duration, Rate};
 
-// The smallest block of a stream is the alignment of everything on a disk; the largest is the
-// longest run that volumes rotate by, so that a block can lie on one disk.
+// The smallest block of a stream is the alignment of everything on a disk; the largest is longer than
+// the longest run that volumes rotate by: such a block lies on one disk where the volume does.
 pub use playout::{BLOCK_MAX, BLOCK_MIN, BURST_MAX};
 const _: () = assert!(BLOCK_MAX.get().is_multiple_of(store::RUN_MAX.get()));
 /// A block that nobody named is longer than an extent only where its window takes at most this

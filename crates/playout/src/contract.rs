@@ -6,7 +6,7 @@ use units::{Bytes, Duration, Outside, Rate};
 /// Smallest block of a stream.
 pub const BLOCK_MIN: Bytes = Bytes::kib(4);
 /// Largest block of a stream.
-pub const BLOCK_MAX: Bytes = Bytes::mib(64);
+pub const BLOCK_MAX: Bytes = Bytes::mib(32);
 /// Largest burst of a contract.
 pub const BURST_MAX: Bytes = Bytes::mib(64);
 /// A block comes at least as often.
@@ -55,7 +55,7 @@ impl Contract {
         }
         let block = self.block;
         if !block.get().is_power_of_two() || block < BLOCK_MIN || block > BLOCK_MAX {
-            return invalid("block size", "a power of two from 4 KiB to 64 MiB");
+            return invalid("block size", "a power of two from 4 KiB to 32 MiB");
         }
         if self.burst > BURST_MAX {
             return invalid("burst", "at most 64 MiB");
@@ -118,14 +118,15 @@ mod tests {
             (block(2_048), "block size"),
             (block(65_537), "block size"),
             (block(3 << 20), "block size"),
-            (block(32 << 20), "block size"),
+            (block(BLOCK_MAX.get() * 2), "block size"),
             (burst(at_most + 1), "burst"),
             // A block in a day and a second.
             (Contract { block: Bytes::MIB, ..rate(12) }, "rate"),
         ] {
             assert_eq!(contract.check().map_err(|invalid| invalid.what), Err(what));
         }
-        for contract in [rate(1), block(4_096), block(1 << 20), burst(at_most)] {
+        let longest = block(BLOCK_MAX.get());
+        for contract in [rate(1), block(4_096), block(1 << 20), longest, burst(at_most)] {
             assert_eq!(contract.check(), Ok(()));
         }
     }

@@ -12,7 +12,7 @@ pub struct ContractArgs {
     /// Bytes per second to keep, for example 1MB/s
     #[arg(long, short, value_name = "RATE")]
     pub rate: Rate,
-    /// What the stream transfers at a time: a power of two from 4KiB to 64MiB [default: what
+    /// What the stream transfers at a time: a power of two from 4KiB to 32MiB [default: what
     /// suits the rate, and a volume's disks]
     #[arg(long, short, value_name = "SIZE")]
     pub block: Option<Bytes>,

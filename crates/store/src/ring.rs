@@ -23,7 +23,7 @@ use crate::geometry::EXTENTS_MAX;
 use crate::volume::Volume;
 use units::{Bytes, Duration};
 
-/// Extents that are given up at a time: the longest block of a stream.
+/// Extents that are given up at a time: the longest block of a stream on a ring.
 pub(crate) const GRAIN: u32 = (RUN_MAX.get() / EXTENT.get()) as u32;
 
 /// The least that a ring gives up at a time: it is a multiple of this.

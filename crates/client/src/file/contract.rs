@@ -38,7 +38,7 @@ impl Contract {
         Self { rate, block: None, burst: None, mode: None }
     }
 
-    /// What moves at a time: a power of two from 4 KiB to 64 MiB. Without this, the
+    /// What moves at a time: a power of two from 4 KiB to 32 MiB. Without this, the
     /// daemon chooses one when the contract is asked for, by the rate and the profiles of
     /// the disks ([`Client::block_for`](crate::Client::block_for)); for a file outside the
     /// pool, and in [`Contract::terms`], it is one that lasts 0.25 to 0.5 s at the rate, as

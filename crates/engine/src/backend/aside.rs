@@ -27,8 +27,8 @@ use units::{Bytes, Instant, Rate};
 /// So much is filled by the disk's thread in each second: less than a quarter of the time of a
 /// processor that fills 4 GiB in it.
 const RATE: Rate = Rate::per_second(1 << 30);
-/// So much at once.
-const AT_ONCE: Bytes = Bytes::mib(16);
+/// So much at once: the longest block of a stream.
+const AT_ONCE: Bytes = node::limits::BLOCK_MAX;
 /// So much is copied before the device is looked at again: some ten microseconds, as what a disk's
 /// thread does between two commands takes.
 const PIECE: Bytes = Bytes::kib(64);

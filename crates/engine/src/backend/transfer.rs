@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here touches memory or asks the kernel.
 
+use node::limits::{BLOCK_MAX, BLOCK_MIN};
 use node::{DeviceError, Written};
 
 /// Bytes of the sink: what lies between the blocks that a read wants goes there.
@@ -9,6 +10,11 @@ pub(super) const SINK: usize = 64 << 10;
 /// A read with more runs of blocks than this goes through a copy: the kernel takes 1024 pieces
 /// at once, and each run, and each 64 KiB of what is between them, is one.
 pub(super) const RUNS_MAX: usize = 256;
+// Of the longest block: its runs, what is between them in pieces, and a shorter piece at each end.
+const _: () = {
+    let between = BLOCK_MAX.get() as usize - RUNS_MAX * BLOCK_MIN.get() as usize;
+    assert!(RUNS_MAX + between / SINK + (RUNS_MAX - 1) <= 1024);
+};
 
 /// What comes after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,9 +10,9 @@
 
 use crate::admission::contract::{self, Seen, Share};
 use crate::api::{Contract, DiskIndex, Mode};
-use crate::limits::{BLOCK_MAX, BLOCK_MIN, WINDOW_DIVISOR};
+use crate::limits::{BLOCK_MIN, WINDOW_DIVISOR};
 use disk::{Kind, Profile};
-use store::EXTENT;
+use store::{EXTENT, RUN_MAX};
 use units::{Bytes, Direction, Duration, Lba, Rate};
 
 /// To begin with, a block lasts no longer, and more than half as long.
@@ -29,6 +29,9 @@ const PAYS_BELOW: (u64, u64) = (3, 2);
 /// than 92 % of what it had. (From 1 to 2 MiB it is 91 % on the Atlas-II, the slowest of the models
 /// on its inner tracks.)
 const LONG_PAYS_BELOW: (u64, u64) = (46, 25);
+/// No longer one is chosen: it fits volumes of each kind, and whoever wants one that takes twice the memory, and
+/// twice the time until it holds, names it.
+const CHOSEN_MAX: Bytes = RUN_MAX;
 /// What a volume over several disks rotates by where nobody says so is no longer: slow streams
 /// in shorter blocks have windows that grow with it.
 const RUN_CHOSEN_MAX: Bytes = Bytes::mib(4);
@@ -66,7 +69,7 @@ pub(crate) fn chosen<'a>(asked: &Asked<'_>, seen: impl Fn(DiskIndex) -> Seen<'a>
         })
     };
     let mut block = shortest(rate);
-    while block < BLOCK_MAX && rate.time_for(block * 2) <= LASTS_MAX && pays(block) {
+    while block < CHOSEN_MAX && rate.time_for(block * 2) <= LASTS_MAX && pays(block) {
         if block >= EXTENT && !may_double(asked, block, &seen) {
             break;
         }
@@ -129,7 +132,7 @@ fn chosen_for_sweeps<'a>(asked: &Asked<'_>, seen: impl Fn(DiskIndex) -> Seen<'a>
     shares.iter().find(|share| !share.response.is_zero())?;
     let mut best = (BLOCK_MIN, work(BLOCK_MIN));
     let mut block = BLOCK_MIN * 2;
-    while block <= BLOCK_MAX {
+    while block <= CHOSEN_MAX {
         let takes = work(block);
         let pays = match (takes, best.1) {
             (Some(takes), Some(least)) => takes * 20 < least * 19,
@@ -169,7 +172,6 @@ mod tests {
     use alloc::vec::Vec;
     use disk::Model;
     use sched::TaskSet;
-    use store::RUN_MAX;
 
     const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
 
@@ -183,7 +185,7 @@ mod tests {
             disk: DiskIndex(index),
             gap: profiles.len() as u64,
             run: RUN_MAX,
-            longest: BLOCK_MAX,
+            longest: crate::limits::BLOCK_MAX,
             parts: Share::WHOLE,
             response: Duration::ZERO,
             miss: None,
@@ -257,7 +259,7 @@ mod tests {
             for rate in rates() {
                 let block = on(&[model], rate, direction);
                 assert!(block.get().is_power_of_two(), "{model}: {block}");
-                assert!((before..=BLOCK_MAX).contains(&block), "{model}: {rate}: {block}");
+                assert!((before..=CHOSEN_MAX).contains(&block), "{model}: {rate}: {block}");
                 let lasts = Rate::per_second(rate).time_for(block);
                 assert!(lasts <= LASTS_MAX || block == BLOCK_MIN, "{model}: {rate}: {lasts}");
                 before = block;
@@ -301,7 +303,7 @@ mod tests {
         assert_eq!(with(Bytes::mib(176), &|_| {}), Bytes::mib(2));
         assert_eq!(with(Bytes::mib(175), &|_| {}), EXTENT);
         assert_eq!(with(Bytes::GIB, &|share| share.run = Bytes::mib(4)), Bytes::mib(4));
-        let extents_apart = [1, 2, 4, 8, 16, 32, 64];
+        let extents_apart = [1, 2, 4, 8, 16, 32];
         assert_eq!(with(Bytes::GIB, &|share| share.parts = extents_apart), EXTENT);
     }
 

@@ -49,7 +49,7 @@ use core::ops::Range;
 use disk::{LARGEST, Profile};
 use sched::limits::PERIOD_MAX;
 use sched::{Chance, Sweep, SweepCosts, SweepRule, Task, TaskId, TaskSet};
-use store::{EXTENT, StoreError};
+use store::{EXTENT, RUN_MAX, StoreError};
 use units::{Bytes, Direction, Duration, Lba, Rate, SECTOR};
 
 /// What a volume's extents mean for one disk.
@@ -429,14 +429,17 @@ pub(crate) fn check_block<'a>(
     profile: impl Fn(DiskIndex) -> &'a Profile,
 ) -> Result<(), Error> {
     let invalid = |rule| Err(Error::Invalid { what: "block size", rule });
+    if shares.iter().any(|share| contract.block > share.longest) {
+        return invalid("at most 16 MiB on a ring, which gives up so much at a time");
+    }
+    if contract.block > RUN_MAX && shares.iter().any(|share| share.gap > 1) {
+        return invalid("at most 16 MiB on a volume over several disks");
+    }
     if shares.iter().any(|share| share.gap > 1 && contract.block > share.run) {
         return invalid(
             "at most the run by which the volume rotates over its disks; name a smaller block, \
              or create the volume with a longer run (`slackline volume create --run`)",
         );
-    }
-    if shares.iter().any(|share| contract.block > share.longest) {
-        return invalid("at most 16 MiB on a ring, which gives up so much at a time");
     }
     if contract.block > LARGEST && shares.iter().any(|share| profile(share.disk).bus.is_some()) {
         return invalid("at most 1 MiB on disks that share a bus with others");
@@ -448,7 +451,6 @@ pub(crate) fn check_block<'a>(
 mod tests {
     use super::*;
     use disk::Model;
-    use store::RUN_MAX;
 
     /// Every way to cut so many extents into so many parts.
     fn ways(extents: u64, parts: u64) -> Vec<Vec<u64>> {

@@ -44,7 +44,7 @@ pub struct Alternative {
 }
 
 /// Blocks that are compared.
-const BLOCKS: [Bytes; 11] = [
+const BLOCKS: [Bytes; 10] = [
     Bytes::kib(64),
     Bytes::kib(128),
     Bytes::kib(256),
@@ -55,7 +55,6 @@ const BLOCKS: [Bytes; 11] = [
     Bytes::mib(8),
     Bytes::mib(16),
     Bytes::mib(32),
-    Bytes::mib(64),
 ];
 /// Up to how many disks are compared where there are fewer.
 const DISKS: u16 = 4;
@@ -71,9 +70,7 @@ impl Planner {
         let mut ways = alloc::vec![Variation::Asked];
         let has_streams = list.iter().any(|one| matches!(one.what, Whose::Stream { .. }));
         if has_streams {
-            // On several disks a block is no longer than a run.
-            let may_be = |block: &Bytes| *block <= RUN_MAX || self.disks.len() == 1;
-            ways.extend(BLOCKS.into_iter().filter(may_be).map(Variation::Block));
+            ways.extend(BLOCKS.map(Variation::Block));
         }
         ways.extend([Variation::Zone(Zone::Outer), Variation::Zone(Zone::Inner)]);
         if self.disks.len() > 1 {
@@ -84,8 +81,15 @@ impl Planner {
         let each = |&variation: &Variation| {
             // Another way to do the same has a row of its own only where it differs.
             let varied = self.vary(list, variation);
-            (variation == Variation::Asked || varied.1 != list || varied.0.disks() != self.disks())
-                .then(|| alternative(variation, &varied.0, &varied.1))
+            let is_asked = variation == Variation::Asked;
+            if !is_asked && varied.1 == list && varied.0.disks() == self.disks() {
+                return None;
+            }
+            match alternative(variation, &varied.0, &varied.1) {
+                // There is no such way: a block that is longer than any run, on several disks.
+                Err(Error::Invalid { .. }) if !is_asked => None,
+                other => Some(other),
+            }
         };
         ways.iter().filter_map(each).collect()
     }

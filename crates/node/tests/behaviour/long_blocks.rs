@@ -598,8 +598,8 @@ fn the_longest_block_is_written_and_read_in_its_runs() {
     let pool = Setup::new(1).with(|config| {
         (config.memory, config.commit_interval) = (Bytes::GIB, Duration::from_secs(6));
     });
-    let mut driver = holes_in(pool.open(), &[40, 24]);
-    let (block, size) = (node::limits::BLOCK_MAX, Bytes::mib(64));
+    let mut driver = holes_in(pool.open(), &[20, 12]);
+    let (block, size) = (node::limits::BLOCK_MAX, Bytes::mib(32));
     assert_eq!(block, size);
     driver.done(create("film", size, on(0)));
     let contract = contract(Rate::per_second(8 << 20), block, Bytes::ZERO);
@@ -611,7 +611,7 @@ fn the_longest_block_is_written_and_read_in_its_runs() {
     driver.memory.put(span.offset, &pattern(5, Bytes::ZERO, block));
     driver.done(Op::StreamWrite { stream: writer, len: block });
     driver.close(writer).unwrap();
-    assert_eq!(transfers(&driver, from, Direction::Write), [40, 24]);
+    assert_eq!(transfers(&driver, from, Direction::Write), [20, 12]);
     let from = driver.journal.len();
     let (reader, window) = driver.stream(open("film", Mode::Read, contract, Bytes::ZERO));
     assert_eq!(window, block * 3);
@@ -619,7 +619,7 @@ fn the_longest_block_is_written_and_read_in_its_runs() {
     assert!(bytes == pattern(5, Bytes::ZERO, size) && gaps.is_empty());
     // The first run begins with short reads, so that its first bytes are there soon.
     let read: u64 = transfers(&driver, from, Direction::Read).iter().sum();
-    assert_eq!((read, late(&driver)), (64, 0));
+    assert_eq!((read, late(&driver)), (32, 0));
     let longer = Contract { block: block * 2, ..contract };
     let refused = driver.ask(open("film", Mode::Read, longer, Bytes::ZERO));
     assert!(matches!(refused, Err(Error::Invalid { what: "block size", .. })), "{refused:?}");

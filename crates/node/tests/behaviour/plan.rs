@@ -19,6 +19,26 @@ fn planner(disks: usize) -> Planner {
     Planner::new(config, profiles, Duration::ZERO).expect("a pool")
 }
 
+/// Blocks that are longer than any run are for volumes on one disk: a plan with such blocks is compared with what
+/// can be, and over several disks it is refused with what to do.
+#[test]
+fn blocks_longer_than_a_run_are_planned_on_one_disk() {
+    let long = contract(Rate::per_second(4 << 20), Bytes::mib(32), Bytes::ZERO);
+    let list = [wanted(1, Whose::Stream { mode: Some(Mode::Read), contract: long })];
+    let rows = planner(1).compare(&list).unwrap();
+    let has = |variation| rows.iter().any(|row| row.variation == variation);
+    assert!(has(Variation::Asked) && has(Variation::Block(Bytes::mib(16))));
+    assert!(!has(Variation::Disks(2)) && !has(Variation::Disks(4)));
+    let refused = planner(2).compare(&list).unwrap_err();
+    assert!(
+        refused.to_string().contains("at most 16 MiB on a volume over several disks"),
+        "{refused}"
+    );
+    let on_one = Placement { disks: vec![DISK], ..Placement::default() };
+    let list = list.map(|one| Wanted { placement: on_one.clone(), ..one });
+    assert!(planner(2).compare(&list).is_ok());
+}
+
 /// Four streams of 10.625 ms in 62.5 fit beside the reserve of 20, which is longer than a command
 /// in the way; a fifth does not, and the plan says why, as admission does.
 #[test]

@@ -121,7 +121,7 @@ struct Ways {
     /// Without a contract: reads ahead and writes behind 128 KiB at a time
     #[arg(long, requires = "volume")]
     best_effort: bool,
-    /// What a contract moves at a time: a power of two from 4KiB to 64MiB [default: 256KiB;
+    /// What a contract moves at a time: a power of two from 4KiB to 32MiB [default: 256KiB;
     /// where a scene timeshifts: 512KiB]
     #[arg(long, value_name = "SIZE", conflicts_with = "path")]
     contract_block: Option<Bytes>,

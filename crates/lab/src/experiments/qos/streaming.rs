@@ -17,7 +17,7 @@ const SETUP: &str = "The whole production node on the model of the paper's SCSI 
                      cycle what it uses in it, one read of 512 KiB after the other, as the program \
                      of figure 4 does. time-cycle counts a contract in each cycle for the two that \
                      a request may wait, and refuses 8 MB/s in periods of 8 s: there it is a \
-                     stream in blocks of 16 MiB, the longest of a node, and cycles last 1 s. All \
+                     stream in blocks of 16 MiB, and cycles last 1 s. All \
                      are admitted by the policy's own analysis. The others have no contract and \
                      read 128 KiB at a time, one ahead.";
 
