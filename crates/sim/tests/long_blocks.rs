@@ -79,7 +79,6 @@ fn scenario(setting: &Setting, count: u64, duration: Duration) -> Scenario {
         disks: (0..setting.disks).map(DiskIndex).collect(),
         run: setting.block.clamp(Bytes::MIB, store::RUN_MAX),
         zone: if setting.outer { Zone::Outer } else { Zone::Any },
-        ..Placement::default()
     };
     let readers = StreamPlan {
         name: "reader".into(),
