@@ -2,7 +2,7 @@
 //! configuration file says, then the defaults.
 //!
 //! Invariant: a setting is read from the first of the three that has it; a list
-//! of disks is taken whole, never joined.
+//! of disks, and one of shares, is taken whole, never joined.
 
 use crate::files;
 use crate::limits::{CACHE_SHARE_MAX, KEEP_ALIVE, KEEP_ALIVE_MAX, KEEP_ALIVE_MIN};
@@ -340,7 +340,7 @@ impl Options {
 
 impl Settings {
     /// [`Settings::cache_shares`] by the numbers of users. Who is not known is warned of.
-    pub fn cache_shares(&self) -> impl Iterator<Item = (u32, NonZeroU32)> {
+    pub fn cache_shares_by_number(&self) -> impl Iterator<Item = (u32, NonZeroU32)> {
         let users = Names::of_users();
         self.cache_shares.iter().filter_map(move |(name, &share)| {
             let number = users.number(name);
@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(settings.socket_mode, SocketMode(0o600), "from the file");
         assert!(settings.shared_drive && !settings.share_reads, "from the file");
         assert!(!settings.cache_reads, "from the file");
-        let shares = settings.cache_shares().collect::<Vec<_>>();
+        let shares = settings.cache_shares_by_number().collect::<Vec<_>>();
         assert_eq!(shares, [(1001, 2.try_into().unwrap()), (0, 3.try_into().unwrap())]);
         assert!(!settings.node.remeasure && node_default().remeasure, "from the file");
         assert_eq!(settings.node.host_latency, node_default().host_latency, "the default");

@@ -183,7 +183,7 @@ impl Pool {
             node.cache_reads();
         }
         for &(uid, share) in &options.cache_shares {
-            node.share_cache(uid, share);
+            node.set_cache_share(uid, share);
         }
         let config = node.config();
 

@@ -360,7 +360,7 @@ pub struct BlockAsk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BlockChosen {
-    /// A power of two from 4 KiB to 32 MiB.
+    /// A power of two from 4 KiB to 16 MiB.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub block_bytes: Bytes,

@@ -215,16 +215,19 @@ mod tests {
         let last = Span { offset: Bytes::mib(15), len: Bytes::MIB };
         // SAFETY: nobody else knows of the arena yet.
         unsafe { disk.around.arena.pointer(last).write_bytes(7, Bytes::MIB.as_usize()) };
-        (0..32).for_each(|id| disk.start_at(Instant::EPOCH, hole(id)));
-        assert_eq!((disk.disk.1.len(), disk.outside, disk.in_flight()), (16, 16, 32));
+        let at_once = AT_ONCE / Bytes::MIB;
+        let all = at_once + 16;
+        (0..all).for_each(|id| disk.start_at(Instant::EPOCH, hole(id)));
+        let mine = at_once as usize;
+        assert_eq!((disk.disk.1.len(), disk.outside, disk.in_flight()), (mine, 16, mine + 16));
         let mut done = Vec::new();
-        while done.len() < 32 {
+        while done.len() < mine + 16 {
             disk.wait(None, &mut done);
         }
         assert_eq!(disk.in_flight(), 0);
         let mut ended: Vec<u64> = done.iter().map(|done| done.id.0).collect();
         ended.sort_unstable();
-        assert!(ended.into_iter().eq(0..32), "each ends once");
+        assert!(ended.into_iter().eq(0..all), "each ends once");
         // SAFETY: every command has ended.
         let memory = unsafe {
             std::slice::from_raw_parts(disk.around.arena.pointer(last), Bytes::MIB.as_usize())
@@ -232,7 +235,7 @@ mod tests {
         assert!(memory.iter().all(|&byte| byte == 0));
         // 4 MiB and 4 KiB have come back.
         let later = Instant::EPOCH + Duration::from_nanos(3_910_000);
-        (32..40).for_each(|id| disk.start_at(later, hole(id)));
+        (all..all + 8).for_each(|id| disk.start_at(later, hole(id)));
         assert_eq!((disk.disk.1.len(), disk.outside), (4, 4));
         while disk.in_flight() > 0 {
             disk.wait(None, &mut done);

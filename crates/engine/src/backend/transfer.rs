@@ -10,7 +10,7 @@ pub(super) const SINK: usize = 64 << 10;
 /// A read with more runs of blocks than this goes through a copy: the kernel takes 1024 pieces
 /// at once, and each run, and each 64 KiB of what is between them, is one.
 pub(super) const RUNS_MAX: usize = 256;
-// Of the longest block: its runs, what is between them in pieces, and a shorter piece at each end.
+// Of the longest block: its runs, what is between them in pieces, and a shorter piece in each gap.
 const _: () = {
     let between = BLOCK_MAX.get() as usize - RUNS_MAX * BLOCK_MIN.get() as usize;
     assert!(RUNS_MAX + between / SINK + (RUNS_MAX - 1) <= 1024);

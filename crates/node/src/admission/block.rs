@@ -185,7 +185,7 @@ mod tests {
             disk: DiskIndex(index),
             gap: profiles.len() as u64,
             run: RUN_MAX,
-            longest: crate::limits::BLOCK_MAX,
+            is_ring: false,
             parts: Share::WHOLE,
             response: Duration::ZERO,
             miss: None,

@@ -49,7 +49,7 @@ use core::ops::Range;
 use disk::{LARGEST, Profile};
 use sched::limits::PERIOD_MAX;
 use sched::{Chance, Sweep, SweepCosts, SweepRule, Task, TaskId, TaskSet};
-use store::{EXTENT, RUN_MAX, StoreError};
+use store::{EXTENT, RING_GRAIN, RUN_MAX, StoreError};
 use units::{Bytes, Direction, Duration, Lba, Rate, SECTOR};
 
 /// What a volume's extents mean for one disk.
@@ -62,8 +62,8 @@ pub(crate) struct Share {
     pub range: Range<Lba>,
     /// What lies on a disk before the next disk's turn comes.
     pub run: Bytes,
-    /// No block of a stream is longer, for what kind of volume it is.
-    pub longest: Bytes,
+    /// The volume is a ring.
+    pub is_ring: bool,
     /// Into how many parts a block of 1, 2, 4 and so on extents falls at the most.
     pub parts: [u32; LENGTHS],
     /// Where the disk serves streams in sweeps: how long after its release a block is there.
@@ -382,8 +382,8 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
             Zone::Inner => middle..end,
         };
         let (parts, response, miss) = (Share::WHOLE, Duration::ZERO, None);
-        let (gap, longest) = (disks.len() as u64, BLOCK_MAX);
-        Share { disk, gap, range, run, longest, parts, response, miss }
+        let (gap, is_ring) = (disks.len() as u64, false);
+        Share { disk, gap, range, run, is_ring, parts, response, miss }
     };
     Ok(disks.iter().map(share).collect())
 }
@@ -428,8 +428,13 @@ pub(crate) fn check_block<'a>(
     shares: &[Share],
     profile: impl Fn(DiskIndex) -> &'a Profile,
 ) -> Result<(), Error> {
+    // The texts say 16 MiB.
+    const { assert!(RUN_MAX.get() == 16 << 20 && RING_GRAIN.get() == 16 << 20) };
     let invalid = |rule| Err(Error::Invalid { what: "block size", rule });
-    if shares.iter().any(|share| contract.block > share.longest) {
+    if contract.block > LARGEST && shares.iter().any(|share| profile(share.disk).bus.is_some()) {
+        return invalid("at most 1 MiB on disks that share a bus with others");
+    }
+    if contract.block > RING_GRAIN && shares.iter().any(|share| share.is_ring) {
         return invalid("at most 16 MiB on a ring, which gives up so much at a time");
     }
     if contract.block > RUN_MAX && shares.iter().any(|share| share.gap > 1) {
@@ -440,9 +445,6 @@ pub(crate) fn check_block<'a>(
             "at most the run by which the volume rotates over its disks; name a smaller block, \
              or create the volume with a longer run (`slackline volume create --run`)",
         );
-    }
-    if contract.block > LARGEST && shares.iter().any(|share| profile(share.disk).bus.is_some()) {
-        return invalid("at most 1 MiB on disks that share a bus with others");
     }
     Ok(())
 }
@@ -485,7 +487,7 @@ mod tests {
                         gap: 1,
                         range,
                         run: RUN_MAX,
-                        longest: BLOCK_MAX,
+                        is_ring: false,
                         parts: [parts; LENGTHS],
                         response: Duration::ZERO,
                         miss: None,
@@ -560,7 +562,7 @@ mod tests {
                 gap: 1,
                 range: Lba::new(0)..Lba::containing(profile.capacity()),
                 run: RUN_MAX,
-                longest: BLOCK_MAX,
+                is_ring: false,
                 parts: Share::WHOLE,
                 response: rule.response(),
                 miss: None,

@@ -6,11 +6,10 @@ use crate::admission::rates::RateSearch;
 use crate::api::*;
 use crate::core::Core;
 use crate::core::Disk;
-use crate::limits;
 use crate::plan::{PlanDisk, Planner};
 use alloc::vec::Vec;
 use sched::Task;
-use store::{EXTENT, RING_GRAIN, VolumeId};
+use store::{EXTENT, VolumeId};
 use units::{Bytes, Direction, Duration, Instant, Lba, Rate};
 
 /// The tasks of a stream, in the order in which it has them: on each disk one for each way.
@@ -44,9 +43,8 @@ impl Core {
             let gap = if alone { runs } else { disks.len() as u64 };
             let parts = core::array::from_fn(|power| parts[power]);
             let response = self.seen(disk).response();
-            // A ring gives a block up as a whole.
-            let longest = if volume.is_ring() { RING_GRAIN } else { limits::BLOCK_MAX };
-            Some(Share { disk, gap, range, run, longest, parts, response, miss: None })
+            let is_ring = volume.is_ring();
+            Some(Share { disk, gap, range, run, is_ring, parts, response, miss: None })
         };
         let mut shares: Vec<Share> = disks.iter().filter_map(share).collect();
         shares.sort_by_key(|share| share.disk);

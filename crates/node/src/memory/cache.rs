@@ -180,12 +180,12 @@ impl Cache {
     }
 
     /// From now on a user has so much where another one has 1.
-    pub(crate) fn share(&mut self, uid: u32, share: NonZeroU32) {
+    pub(crate) fn set_share(&mut self, uid: u32, share: NonZeroU32) {
         self.shares.insert(uid, share);
     }
 
-    /// Who of two has more for his share.
-    fn more(&self, (one, has): (u32, Bytes), (two, other_has): (u32, Bytes)) -> Ordering {
+    /// Compares what two have, each for his share.
+    fn compare(&self, (one, has): (u32, Bytes), (two, other_has): (u32, Bytes)) -> Ordering {
         let share = |uid| self.shares.get(&uid).map_or(1, |share| u128::from(share.get()));
         (u128::from(has.get()) * share(two)).cmp(&(u128::from(other_has.get()) * share(one)))
     }
@@ -196,7 +196,7 @@ impl Cache {
     pub(crate) fn clear(&mut self, arena: &mut Arena, len: Bytes) -> Option<Bytes> {
         for _ in 0..CACHE_LOOKS {
             let users = self.users.iter().map(|(&uid, &bytes)| (uid, bytes));
-            let (most, _) = users.max_by(|&one, &two| self.more(one, two))?;
+            let (most, _) = users.max_by(|&one, &two| self.compare(one, two))?;
             let (_, &number) = self.order.range((most, 0)..=(most, u64::MAX)).next()?;
             let block = self.blocks[&number];
             if !self.is_taken(block.room) && !arena.has_room(block.room) {

@@ -15,7 +15,8 @@ use units::{Bytes, Duration, Rate};
 pub enum Variation {
     /// As it was asked.
     Asked,
-    /// Every stream in blocks of this size, and every volume in runs of that at least.
+    /// Every stream in blocks of this size, and every volume in runs of that at least, as far as
+    /// there are such runs.
     Block(Bytes),
     /// Every volume in this part of its disks.
     Zone(Zone),
@@ -86,7 +87,7 @@ impl Planner {
                 return None;
             }
             match alternative(variation, &varied.0, &varied.1) {
-                // There is no such way: a block that is longer than any run, on several disks.
+                // There is no such way on these disks, or at this rate.
                 Err(Error::Invalid { .. }) if !is_asked => None,
                 other => Some(other),
             }

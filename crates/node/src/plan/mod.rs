@@ -382,6 +382,8 @@ impl Planner {
     /// The smallest ring that one of a kind may record to, by what an opening is held to.
     fn ring(&self, wanted: &Wanted, window: Bytes) -> Bytes {
         match &wanted.what {
+            // No ring has such blocks.
+            Whose::Stream { contract, .. } if contract.block > store::RING_GRAIN => Bytes::ZERO,
             Whose::Stream { mode: Some(mode), contract } if mode.writes() => {
                 let least = rings::least(contract, window, self.config.commit_interval);
                 least.round_up(store::RING_GRAIN)

@@ -99,7 +99,7 @@ impl Planner {
                 memory: self.memory,
             };
             contract.block = block::chosen(&asked, seen);
-            wanted.placement.run = contract.block.max(EXTENT).min(RUN_MAX);
+            wanted.placement.run = contract.block.max(EXTENT);
         }
         Ok(wanted)
     }

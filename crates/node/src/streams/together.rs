@@ -254,8 +254,8 @@ impl Node {
 
     /// From now on a user has so much of what is cached where another one has 1, as long as both want
     /// more than there is.
-    pub fn share_cache(&mut self, uid: u32, share: NonZeroU32) {
-        self.core.writes.cache.share(uid, share);
+    pub fn set_cache_share(&mut self, uid: u32, share: NonZeroU32) {
+        self.core.writes.cache.set_share(uid, share);
     }
 
     /// Memory is free again: who waits for memory may have it.

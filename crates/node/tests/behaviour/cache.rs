@@ -305,7 +305,7 @@ fn users_have_what_is_cached_by_the_ratio_of_their_shares() {
     for share in [1_u32, 3] {
         let mut driver = Setup::new(1).with(|config| config.memory = Bytes::mib(16)).open();
         driver.node.cache_reads();
-        driver.node.share_cache(1_000, share.try_into().unwrap());
+        driver.node.set_cache_share(1_000, share.try_into().unwrap());
         driver.recorded("film", Bytes::mib(32), Bytes::mib(32), 1);
         for number in 0..192 {
             for user in [0, 1] {

@@ -37,6 +37,9 @@ fn blocks_longer_than_a_run_are_planned_on_one_disk() {
     let on_one = Placement { disks: vec![DISK], ..Placement::default() };
     let list = list.map(|one| Wanted { placement: on_one.clone(), ..one });
     assert!(planner(2).compare(&list).is_ok());
+    // No ring has such blocks, so that there is none to be named.
+    let writer = Whose::Stream { mode: Some(Mode::Write), contract: long };
+    assert_eq!(planner(1).plan(&[wanted(1, writer)]).unwrap().kinds[0].ring, Bytes::ZERO);
 }
 
 /// Four streams of 10.625 ms in 62.5 fit beside the reserve of 20, which is longer than a command
