@@ -422,7 +422,7 @@ pub(crate) fn in_a_row(contract: &Contract, shares: &[Share]) -> u64 {
 }
 
 /// Whether a volume with these shares can have blocks of this length: a block lies on one
-/// disk, and on a bus no command moves more than the bus is counted for.
+/// disk, a ring gives it up as a whole, and on a bus no command moves more than the bus is counted for.
 pub(crate) fn check_block<'a>(
     contract: &Contract,
     shares: &[Share],
