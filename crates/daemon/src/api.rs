@@ -17,7 +17,7 @@ use crate::limits::ATTACH_WITHIN;
 use crate::live::Live;
 use crate::metrics;
 use crate::planning;
-use crate::pool::{Answer, Ask, Entry};
+use crate::pool::{Ask, Entry};
 use crate::problem;
 use crate::quotas::{Asked, Peer, Quotas};
 use crate::scope;
@@ -32,7 +32,7 @@ use axum::response::{IntoResponse, Response};
 pub use extract::Failure;
 use extract::{Body, Number};
 pub(crate) use extract::{Staged, Text};
-use node::{Act, DiskIndex, Op, Opening, Status, StreamId, StreamStatus, Wish};
+use node::{Act, DiskIndex, Opening, Ready, Status, StreamId, StreamStatus, Wish, calls};
 use std::path::PathBuf;
 use std::sync::Arc;
 use units::{Bytes, Instant};
@@ -229,7 +229,7 @@ async fn policy_set(
         policy.with(name, text).map_err(|error| Failure::from(problem::of_setting(error)))
     })?;
     let keep = request.keep.unwrap_or(true);
-    control.by(&peer).done(Op::PolicySet { policy: Box::new(policy), keep }).await?;
+    control.by(&peer).call(calls::PolicySet { policy: Box::new(policy), keep }).await?;
     Ok(Json(convert::policy(&control.shown(&peer))))
 }
 
@@ -267,7 +267,7 @@ async fn bus_set(
         }
         api::BusSet::None(disks) => (disks.into_iter().map(DiskIndex).collect(), None),
     };
-    control.by(&peer).done(Op::BusSet { disks, bus }).await?;
+    control.by(&peer).call(calls::BusSet { disks, bus }).await?;
     let (pool, status) = (&*control.entry.0, control.shown(&peer));
     let description = pool.description();
     let disks = status.disks.into_iter().map(|one| convert::disk(one, &description));
@@ -299,7 +299,7 @@ async fn disk_profile(
     let profile = disk::Profile::parse(&request.profile);
     let profile = Box::new(profile.map_err(|error| Failure::from(problem::of_profile(&error)))?);
     let at = disk_index(disk);
-    control.by(&peer).done(Op::ProfileSet { disk: at, profile }).await?;
+    control.by(&peer).call(calls::ProfileSet { disk: at, profile }).await?;
     find_disk(&control, &peer, at)
 }
 
@@ -320,7 +320,7 @@ async fn disk_reprofile(
 ) -> Answered<Json<api::Disk>> {
     control.quotas.only_administrator(&peer, "measuring a disk again")?;
     let at = disk_index(disk);
-    control.by(&peer).done(Op::Reprofile { disk: at }).await?;
+    control.by(&peer).call(calls::Reprofile { disk: at }).await?;
     find_disk(&control, &peer, at)
 }
 
@@ -456,7 +456,7 @@ fn started_at(ask: &Ask, volume: &str, mode: node::Mode) -> Bytes {
 
 /// When a reader that has what is there as soon as it is has its first bytes, and its contract.
 async fn begins(ask: &Ask, stream: StreamId) -> Option<api::StreamBegins> {
-    let Ok(Answer::Ready { at, steady, .. }) = ask.op(Op::StreamBegin { stream }).await else {
+    let Ok(Ready { at, steady, .. }) = ask.call(calls::StreamBegin { stream }).await else {
         // Nobody knows of the stream but the pool, which may be ending.
         return None;
     };
@@ -486,10 +486,8 @@ type Open = (StreamId, units::Bytes, Option<Arc<Shared>>);
 
 /// Opens a stream whose bytes are carried over the socket.
 async fn open_carried(ask: &Ask, opening: Opening) -> Result<Open, node::Error> {
-    let op = Op::Open { opening: Box::new(opening), region: None };
-    let Answer::Stream { stream, window } = ask.op(op).await? else {
-        unreachable!("the pool answers Stream to what opens one");
-    };
+    let op = calls::Open { opening: Box::new(opening), region: None };
+    let node::Opened { stream, window } = ask.call(op).await?;
     Ok((stream, window, None))
 }
 
@@ -500,11 +498,9 @@ async fn open_window(ask: &Ask, opening: Opening) -> Result<Open, node::Error> {
     let Some(opened) = ask.open_window(opening.clone()).await else {
         return open_carried(ask, opening).await;
     };
-    let Answer::Shared { stream, window, memory } = opened? else {
-        unreachable!("the pool answers Shared to what opens a shared window");
-    };
+    let (stream, window, memory) = opened?;
     let Ok(shared) = Shared::new(memory, mode, window, block) else {
-        let _ = ask.op(Op::StreamClose { stream }).await;
+        let _ = ask.call(calls::StreamClose { stream }).await;
         return open_carried(ask, opening).await;
     };
     let shared = Arc::new(shared);
@@ -582,16 +578,16 @@ async fn change_stream(
         let asked = Asked::Change(stream, terms);
         quotas.exceeded(&owner, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
     }
-    let changed = ask.op(Op::StreamChange { stream, contract });
+    let changed = ask.call(calls::StreamChange { stream, contract });
     let changed = quotas.decided(&mut turn, changed).await;
     let changed = changed.map_err(|error| refused(&control, &error))?;
-    if let (Answer::Stream { window, .. }, Some(shared)) = (changed, sessions.shared(stream)) {
-        settle(&shared, window).await;
+    if let Some(shared) = sessions.shared(stream) {
+        settle(&shared, changed.window).await;
     }
     match (quotas.exceeded(&owner, &*ask.0, sessions, &Asked::Nothing), before) {
         (Some(problem), Some(before)) => {
             // What it had before fits again, unless the stream has ended meanwhile.
-            let _ = ask.op(Op::StreamChange { stream, contract: before.contract }).await;
+            let _ = ask.call(calls::StreamChange { stream, contract: before.contract }).await;
             Err(problem)
         }
         _ => Ok(()),
@@ -651,9 +647,7 @@ async fn plan(
     ConnectInfo(peer): ConnectInfo<Peer>,
     Body(request): Body<api::PlanRequest>,
 ) -> Answered<Json<api::Plan>> {
-    let Answer::Planner(planner) = control.by(&peer).op(Op::Plan).await? else {
-        unreachable!("the pool answers Planner to a what-if")
-    };
+    let planner = control.by(&peer).call(calls::Plan {}).await?;
     // Long lists take their time: beside the others, and without the pool's lock.
     let planned = tokio::task::spawn_blocking(move || planning::plan(&planner, &request));
     let planned = planned.await.map_err(|_| Failure::from(fault()))?;

@@ -1,7 +1,7 @@
 //! The engine's pool as the daemon's.
 
 use crate::pool::{Answer, Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
-use engine::{ChunkMut, Reply};
+use engine::{ChunkMut, Reply, WindowReply};
 use node::{
     Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Promise, Status, StreamId,
     StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
@@ -28,8 +28,8 @@ impl Pieces for Arc<engine::Pieces> {
     fn ask(&self) {
         engine::Pieces::ask(self);
     }
-    fn take(&self) -> Option<Result<Answer, Error>> {
-        engine::Pieces::take(self).map(|told| told.map(answer))
+    fn take(&self) -> Option<Result<WindowReply, Error>> {
+        engine::Pieces::take(self)
     }
 }
 
@@ -46,22 +46,8 @@ impl Room for ChunkMut {
 }
 
 fn answer(reply: Reply) -> Answer {
-    match reply {
-        Reply::Done => Answer::Done,
-        Reply::Promised(promise) => Answer::Promised(promise),
-        Reply::Stream { stream, window } => Answer::Stream { stream, window },
-        Reply::Data { chunk, offset } => Answer::Data { chunk: Box::new(chunk), offset },
-        Reply::Room { room } => Answer::Room { room: Box::new(room) },
-        Reply::End => Answer::End,
-        Reply::Gap { offset, len } => Answer::Gap { offset, len },
-        Reply::Durable { upto } => Answer::Durable { upto },
-        Reply::Shared { stream, window, memory } => Answer::Shared { stream, window, memory },
-        Reply::Piece { piece, seeks, promise } => Answer::Piece { piece, seeks, promise },
-        Reply::Ready { at, steady, seeks } => Answer::Ready { at, steady, seeks },
-        Reply::Block { block } => Answer::Block { block },
-        Reply::Handle { handle } => Answer::Handle { handle },
-        Reply::Planner(planner) => Answer::Planner(planner),
-    }
+    let bytes = |chunk| Box::new(chunk) as Box<dyn Chunk>;
+    reply.map(bytes, |room| Box::new(room) as Box<dyn Room>, |window| window)
 }
 
 impl Pool for engine::Pool {

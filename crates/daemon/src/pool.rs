@@ -8,15 +8,17 @@
 //! connection may end at any point.
 
 use crate::made_room::MadeRoom;
+use engine::WindowReply;
 use node::{
-    DiskIndex, Error, HandleId, HostTime, Op, Opening, Ownership, Planner, Policy, Priority,
+    DiskIndex, Error, HandleId, HostTime, Op, Opening, Operation, Ownership, Policy, Priority,
     Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
-use tokio::sync::oneshot::{self, error::RecvError};
+use tokio::sync::oneshot;
 use units::{Bytes, Duration, Instant};
-use window::{Memory, Piece};
+use window::Memory;
 use wire::control::Lateness;
 
 /// Bytes that the pool has filled.
@@ -39,8 +41,8 @@ pub trait Chunk: Send + Sync {
 pub trait Pieces: Send + Sync {
     /// Sees to it that they are told; costs nothing where they are already.
     fn ask(&self);
-    /// The next that was told, if any is left: [`Answer::Piece`], or why there is none.
-    fn take(&self) -> Option<Result<Answer, Error>>;
+    /// The next that was told, if any is left: [`WindowReply::Piece`], or why there is none.
+    fn take(&self) -> Option<Result<WindowReply, Error>>;
 }
 
 /// Memory to fill.
@@ -55,57 +57,31 @@ pub trait Room: Send {
     fn into_any(self: Box<Self>) -> Box<dyn std::any::Any>;
 }
 
-/// A good answer: as [`node::Reply`], with handles in place of spans.
-#[allow(missing_docs)] // the fields are those of `Reply`
-pub enum Answer {
-    /// Done, nothing to tell.
-    Done,
-    /// The same of a write under contract, with what is owed of that.
-    Promised(Promise),
-    /// The stream is open.
-    Stream { stream: StreamId, window: Bytes },
-    /// Bytes are in memory.
-    Data { chunk: Box<dyn Chunk>, offset: Bytes },
-    /// Memory to fill.
-    Room { room: Box<dyn Room> },
-    /// The recorded data ends here.
-    End,
-    /// A declared gap.
-    Gap { offset: Bytes, len: Bytes },
-    /// Everything up to here is on the medium.
-    Durable { upto: Bytes },
-    /// The stream is open, and its program can map its window.
-    Shared { stream: StreamId, window: Bytes, memory: Arc<Memory> },
-    /// The next piece of a shared window, and how many seeks were asked for before.
-    Piece { piece: Piece, seeks: u64, promise: Option<Promise> },
-    /// After a seek, of this number.
-    Ready { at: Instant, steady: Instant, seeks: u64 },
-    /// A handle has a contract of its own.
-    Handle { handle: HandleId },
-    /// What a stream should move at a time.
-    Block { block: Bytes },
-    /// What planning needs to know of the pool.
-    Planner(Box<Planner>),
+/// A good answer, with handles in place of spans.
+pub type Answer = node::Reply<Box<dyn Chunk>, Box<dyn Room>, WindowReply>;
+
+/// What this operation is answered with.
+pub type AnswerTo<O> = <O as Operation>::Answer<Box<dyn Chunk>, Box<dyn Room>, WindowReply>;
+
+/// The end of an operation, and when the pool handed it out.
+pub type Came<O = Op> = (Result<AnswerTo<O>, Error>, Handed);
+
+/// What is owed of an answer, where it is under contract.
+pub fn promise(answer: &Answer) -> Option<Promise> {
+    match answer {
+        Answer::Data { bytes, .. } => bytes.promise(),
+        Answer::Room { room } => room.promise(),
+        Answer::Window(WindowReply::Piece { promise, .. }) => *promise,
+        Answer::Promised(promise) => Some(*promise),
+        _ => None,
+    }
 }
 
-impl Answer {
-    /// What is owed of it, where it is under contract.
-    pub fn promise(&self) -> Option<Promise> {
-        match self {
-            Self::Data { chunk, .. } => chunk.promise(),
-            Self::Room { room } => room.promise(),
-            Self::Piece { promise, .. } => *promise,
-            Self::Promised(promise) => Some(*promise),
-            _ => None,
-        }
-    }
-
-    /// When the pool decided on it, where it says so.
-    fn handed(&self) -> Option<Instant> {
-        match self {
-            Self::Data { chunk, .. } => chunk.handed(),
-            answer => answer.promise().map(|promise| promise.handed()),
-        }
+/// When the pool decided on an answer, where it says so.
+fn decided(answer: &Answer) -> Option<Instant> {
+    match answer {
+        Answer::Data { bytes, .. } => bytes.handed(),
+        answer => promise(answer).map(|promise| promise.handed()),
     }
 }
 
@@ -300,8 +276,17 @@ impl Handed {
     /// This answer: when the pool says, or now.
     pub fn of(answer: &Result<Answer, Error>) -> Self {
         let answer = answer.as_ref().ok();
-        let at = answer.and_then(Answer::handed).unwrap_or_else(engine::now);
-        Self { at, promise: answer.and_then(Answer::promise) }
+        let at = answer.and_then(decided).unwrap_or_else(engine::now);
+        Self { at, promise: answer.and_then(promise) }
+    }
+
+    /// This piece of a shared window.
+    pub fn of_piece(told: &Result<WindowReply, Error>) -> Self {
+        let promise = match told {
+            Ok(WindowReply::Piece { promise, .. }) => *promise,
+            _ => None,
+        };
+        Self { at: promise.map_or_else(engine::now, |promise| promise.handed()), promise }
     }
 
     /// It is under contract.
@@ -327,24 +312,35 @@ impl Handed {
     }
 }
 
-/// An answer that comes, and when it was handed out.
-pub type Coming = oneshot::Receiver<(Result<Answer, Error>, Handed)>;
-
-/// A callback that says when it was called, and what it was called with.
-fn stamped() -> (Callback, Coming) {
-    let (answer, coming) = oneshot::channel();
-    let callback = move |result| {
-        let handed = Handed::of(&result);
-        drop(answer.send((result, handed)));
-    };
-    (Box::new(callback), coming)
+/// The answer to an operation that was begun, when it comes.
+pub struct Coming<O = Op> {
+    receiver: oneshot::Receiver<Came>,
+    to: PhantomData<fn() -> O>,
 }
 
-/// What comes, or that the pool has gone.
-pub async fn handed(
-    coming: impl Future<Output = Result<(Result<Answer, Error>, Handed), RecvError>>,
-) -> (Result<Answer, Error>, Handed) {
-    coming.await.unwrap_or_else(|_| (Err(Error::ShuttingDown), Handed::now()))
+impl<O: Operation> Coming<O> {
+    /// A callback that says when it was called, and what it was called with.
+    fn new() -> (Callback, Self) {
+        let (answer, receiver) = oneshot::channel();
+        let callback = move |result| {
+            let handed = Handed::of(&result);
+            drop(answer.send((result, handed)));
+        };
+        (Box::new(callback), Self { receiver, to: PhantomData })
+    }
+
+    /// What comes, and when it was handed out; or that the pool has gone. Nothing is lost where
+    /// this is not waited for to the end.
+    pub async fn handed(&mut self) -> Came<O> {
+        let gone = |_| (Err(Error::ShuttingDown), Handed::now());
+        let (result, handed) = (&mut self.receiver).await.unwrap_or_else(gone);
+        (result.map(O::answer), handed)
+    }
+
+    /// What comes.
+    pub async fn end(mut self) -> Result<AnswerTo<O>, Error> {
+        self.handed().await.0
+    }
 }
 
 /// The way to a pool: nothing is asked through it before somebody is named.
@@ -369,55 +365,51 @@ impl Entry {
 pub struct Ask(pub Arc<dyn Pool>, pub Who);
 
 impl Ask {
-    /// The end of `op`.
-    pub async fn op(&self, op: Op) -> Result<Answer, Error> {
-        self.begin(op).await.unwrap_or(Err(Error::ShuttingDown))
+    /// The end of an operation.
+    pub async fn call<O: Operation>(&self, op: O) -> Result<AnswerTo<O>, Error> {
+        self.begin(op).end().await
     }
 
     /// The same, and when the pool handed it out.
-    pub async fn op_handed(&self, op: Op) -> (Result<Answer, Error>, Handed) {
-        let (callback, coming) = stamped();
-        self.0.submit(self.1.clone(), op, callback);
-        handed(coming).await
+    pub async fn call_handed<O: Operation>(&self, op: O) -> Came<O> {
+        self.begin(op).handed().await
     }
 
-    /// The end of `op`, which its program asked for at `arrived`.
-    pub async fn op_since(&self, arrived: Instant, op: Op) -> (Result<Answer, Error>, Handed) {
-        let (callback, coming) = stamped();
-        self.0.submit_since(self.1.clone(), arrived, op, callback);
-        handed(coming).await
+    /// The same of what its program asked for at `arrived`.
+    pub async fn call_since<O: Operation>(&self, arrived: Instant, op: O) -> Came<O> {
+        self.begin_since(arrived, op).handed().await
     }
 
     /// The same, begun, for whoever wants to wait for other things as well.
-    pub fn begin_since(&self, arrived: Instant, op: Op) -> Coming {
-        let (callback, coming) = stamped();
-        self.0.submit_since(self.1.clone(), arrived, op, callback);
+    pub fn begin_since<O: Operation>(&self, arrived: Instant, op: O) -> Coming<O> {
+        let (callback, coming) = Coming::new();
+        self.0.submit_since(self.1.clone(), arrived, op.into(), callback);
         coming
     }
 
-    /// The same of an operation that waits for nothing else: begun, for whoever wants to wait
-    /// for other things as well.
-    pub fn begin_handed(&self, op: Op) -> Coming {
-        let (callback, coming) = stamped();
-        self.0.submit(self.1.clone(), op, callback);
+    /// Begins an operation, for whoever wants to wait for other things as well.
+    pub fn begin<O: Operation>(&self, op: O) -> Coming<O> {
+        let (callback, coming) = Coming::new();
+        self.0.submit(self.1.clone(), op.into(), callback);
         coming
     }
 
-    /// Begins `op`, for whoever wants to wait for other things as well.
-    pub fn begin(&self, op: Op) -> oneshot::Receiver<Result<Answer, Error>> {
-        let (answer, coming) = oneshot::channel();
-        self.0.submit(self.1.clone(), op, Box::new(move |result| drop(answer.send(result))));
-        coming
-    }
-
-    /// Opens a stream whose program can map its window; none where there is no such memory.
-    pub async fn open_window(&self, opening: Opening) -> Option<Result<Answer, Error>> {
-        let (answer, coming) = oneshot::channel();
-        let callback = Box::new(move |result| drop(answer.send(result)));
+    /// Opens a stream whose program can map its window: its number, the window's size, and the memory;
+    /// none where there is no such memory.
+    pub async fn open_window(
+        &self,
+        opening: Opening,
+    ) -> Option<Result<(StreamId, Bytes, Arc<Memory>), Error>> {
+        let (callback, coming) = Coming::<Op>::new();
         if !self.0.open_window(self.1.clone(), opening, callback) {
             return None;
         }
-        Some(coming.await.unwrap_or(Err(Error::ShuttingDown)))
+        Some(coming.end().await.map(|answer| match answer {
+            Answer::Window(WindowReply::Shared { stream, window, memory }) => {
+                (stream, window, memory)
+            }
+            _ => unreachable!("the pool answers Shared to what opens a shared window"),
+        }))
     }
 
     /// Gives back what a reader was given, and moves its playout point on by `len`.
@@ -456,14 +448,6 @@ impl Ask {
         self.0.operations(volume, self.1.handle)
     }
 
-    /// The end of an operation that has nothing to tell.
-    pub async fn done(&self, op: Op) -> Result<(), Error> {
-        match self.op(op).await? {
-            Answer::Done | Answer::Promised(_) | Answer::Durable { .. } => Ok(()),
-            _ => unreachable!("the pool answers Done to what has no result"),
-        }
-    }
-
     /// The end of a best-effort write.
     pub async fn write(
         &self,
@@ -473,25 +457,9 @@ impl Ask {
         range: WriteRange,
         room: Box<dyn Room>,
     ) -> (Result<(), Error>, Handed) {
-        let (callback, coming) = stamped();
+        let (callback, mut coming) = Coming::<Op>::new();
         self.0.write(self.1.clone(), arrived, volume, priority, range, room, callback);
-        let (written, handed) = handed(coming).await;
+        let (written, handed) = coming.handed().await;
         (written.map(drop), handed)
-    }
-
-    /// Room for a writer's next bytes, or for a best-effort write.
-    pub async fn room(&self, op: Op) -> Result<Box<dyn Room>, Error> {
-        match self.op(op).await? {
-            Answer::Room { room } => Ok(room),
-            _ => unreachable!("the pool answers Room to a request for room"),
-        }
-    }
-
-    /// Durable up to where, for the operations that end in it.
-    pub async fn durable(&self, op: Op) -> Result<Bytes, Error> {
-        match self.op(op).await? {
-            Answer::Durable { upto } => Ok(upto),
-            _ => unreachable!("the pool answers Durable to a request for durability"),
-        }
     }
 }

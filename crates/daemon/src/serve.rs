@@ -25,7 +25,7 @@ use crate::timely::TimelyThreads;
 use crate::tls::TlsError;
 use crate::tokens::Tokens;
 use crate::{control, data, descriptors, nbd, notify, overview, routes};
-use node::Op;
+use node::calls;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -256,7 +256,7 @@ async fn stop_all(entry: &Entry, sessions: &Arc<Sessions>, door: &Door) -> Resul
     if !is_synced {
         tracing::error!("streams could not be synced in time: a disk hangs");
     }
-    match timeout(DISKS_STOP_WITHIN, entry.own().done(Op::Shutdown)).await {
+    match timeout(DISKS_STOP_WITHIN, entry.own().call(calls::Shutdown {})).await {
         Ok(ended) => ended.map_err(ServeError::Stop),
         Err(_) => Err(ServeError::Late),
     }

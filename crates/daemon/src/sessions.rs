@@ -10,7 +10,7 @@ use crate::lock::{Mutex, MutexGuard};
 use crate::people::Peer;
 use crate::pool::Ask;
 use crate::shared::Shared;
-use node::{Error, HandleId, Mode, Op, StreamId};
+use node::{Error, HandleId, Mode, StreamId, calls};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -232,11 +232,7 @@ impl Sessions {
             session
         };
         let _closing = Closing { sessions: self, stream };
-        let op = Op::StreamClose { stream };
-        let result = match session.opened.mode {
-            Mode::Write | Mode::Update => self.ask.durable(op).await.map(Some),
-            Mode::Read => self.ask.done(op).await.map(|()| None),
-        };
+        let result = self.ask.call(calls::StreamClose { stream }).await;
         session.closed.send_replace(Some(result.clone()));
         result
     }

@@ -24,8 +24,8 @@
 
 mod area;
 
-use engine::{DeviceSpec, Options, Pool, Reply};
-use node::{Error, Op};
+use engine::{DeviceSpec, Options, Pool};
+use node::{Error, calls};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -161,20 +161,20 @@ impl Loop {
         let this = Arc::clone(self);
         let len = self.job.block;
         if self.job.write {
-            self.pool.submit(Op::Room { len, target: None }, move |room| {
-                let Ok(Reply::Room { room }) = room else { panic!("no memory") };
+            self.pool.submit(calls::Room { len, target: None }, move |room| {
+                let room = room.expect("memory");
                 let next = Arc::clone(&this);
-                this.pool.write("area", this.offset(), room, move |done| next.done(done));
+                this.pool.write("area", this.offset(), room, move |done| next.done(done.map(drop)));
             });
         } else {
             let read =
-                Op::Read { volume: "area".into(), offset: self.offset(), len, priority: None };
-            self.pool.submit(read, move |done| this.done(done));
+                calls::Read { volume: "area".into(), offset: self.offset(), len, priority: None };
+            self.pool.submit(read, move |done| this.done(done.map(drop)));
         }
     }
 
-    fn done(self: Arc<Self>, done: std::result::Result<Reply, Error>) {
-        drop(done.expect("the device works"));
+    fn done(self: Arc<Self>, done: std::result::Result<(), Error>) {
+        done.expect("the device works");
         self.bytes.fetch_add(self.job.block.get(), Ordering::Relaxed);
         self.begin();
     }
@@ -221,9 +221,8 @@ fn fill(pool: &Pool) {
     // A quarter is for windows alone, the zeros that the pool writes have their place, and
     // 1 MiB is kept for interactive requests.
     for _ in 2..MEMORY / 4 * 3 / Bytes::MIB {
-        let room =
-            pool.call(Op::Room { len: Bytes::MIB, target: None }).expect("memory for best effort");
-        let Reply::Room { mut room } = room else { panic!("{room:?} for a room") };
+        let room = pool.call(calls::Room { len: Bytes::MIB, target: None });
+        let mut room = room.expect("memory for best effort");
         for bytes in room.chunks_exact_mut(8) {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             bytes.copy_from_slice(&random.to_ne_bytes());

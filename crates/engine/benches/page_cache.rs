@@ -11,8 +11,8 @@
 
 mod area;
 
-use engine::{DeviceSpec, Options, Pool, Reply};
-use node::Op;
+use engine::{DeviceSpec, Options, Pool};
+use node::calls;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
@@ -84,8 +84,8 @@ fn run_side(side: &str, path: &Path) {
             Pool::open(&[DeviceSpec::Real { path: path.into() }], options).expect("the pool opens");
         Box::new(move |piece| {
             let (volume, offset) = ("area".into(), PIECE * piece);
-            let read = Op::Read { volume, offset, len: PIECE, priority: None };
-            let Ok(Reply::Data { chunk, .. }) = pool.call(read) else { panic!("no data") };
+            let read = calls::Read { volume, offset, len: PIECE, priority: None };
+            let chunk = pool.call(read).expect("data");
             sum(&chunk)
         })
     } else {

@@ -35,7 +35,7 @@ use crate::lock::{Mutex, MutexGuard};
 use crate::on_disk::on_a_disks_thread;
 use crate::searches::Searches;
 use crate::sys::{self, Event};
-use crate::{Pieces, Reply};
+use crate::{Pieces, Reply, WindowReply};
 use node::{
     CommandEnded, DiskIndex, Error, Event as Happened, HandleId, Look, Mode, Node, Op, Opening,
     Output, Ownership, Policy, Promise, Region, Span, Status, StreamId, StreamStatus, Terms,
@@ -754,23 +754,20 @@ impl Inner {
             Loan::new(lender, span, owner, promise)
         };
         let mut room_lent = None;
-        let result = result.map(|reply| match reply {
-            node::Reply::Done => promise.map_or(Reply::Done, Reply::Promised),
-            node::Reply::Stream { stream, window } => Reply::Stream { stream, window },
-            node::Reply::Data { span, offset } => {
-                Reply::Data { chunk: Chunk::new(lend(span)), offset }
+        let result = result.map(|reply| match (reply, promise) {
+            (node::Reply::Done, Some(promise)) => Reply::Promised(promise),
+            (node::Reply::Data { bytes: span, offset }, _) => {
+                Reply::Data { bytes: Chunk::new(lend(span)), offset }
             }
-            node::Reply::Room { span } => {
+            (node::Reply::Room { room: span }, _) => {
                 room_lent = stream.map(|_| span);
                 Reply::Room { room: ChunkMut::new(lend(span)) }
             }
-            node::Reply::End => Reply::End,
-            node::Reply::Gap { offset, len } => Reply::Gap { offset, len },
-            node::Reply::Durable { upto } => Reply::Durable { upto },
-            node::Reply::Ready { at, steady } => Reply::Ready { at, steady, seeks: 0 },
-            node::Reply::Block { block } => Reply::Block { block },
-            node::Reply::Handle { handle } => Reply::Handle { handle },
-            node::Reply::Planner(planner) => Reply::Planner(planner),
+            (other, _) => other.map(
+                |_| unreachable!("lent"),
+                |_| unreachable!("lent"),
+                |never| match never {},
+            ),
         });
         Some(Call { waits: Waits::For(room_lent), callback, result })
     }
@@ -788,7 +785,7 @@ impl Inner {
         let result = match (about, result) {
             (About::Open(region, memory, mode), Ok(node::Reply::Stream { stream, window })) => {
                 self.windows.insert(stream, Window { region, mode, seeks: 0 });
-                Ok(Reply::Shared { stream, window, memory })
+                Ok(Reply::Window(WindowReply::Shared { stream, window, memory }))
             }
             (About::Open(region, ..), result) => {
                 news.garbage.extend(arena.regions().free(region));
@@ -797,7 +794,7 @@ impl Inner {
             (About::Next(stream), Ok(reply)) => {
                 // What a stream that reads and writes is told of holds what the volume holds.
                 let mode = self.windows.get(&stream).map(|window| window.mode);
-                if let node::Reply::Room { span } = reply
+                if let node::Reply::Room { room: span } = reply
                     && mode != Some(Mode::Update)
                 {
                     let (region, _) = Region::of(&span).expect("room of a shared window");
@@ -805,9 +802,9 @@ impl Inner {
                     waits = Waits::For(Some(span));
                 }
                 let seeks = self.windows.get(&stream).map_or(0, |window| window.seeks);
-                Ok(Reply::Piece { piece: piece(reply), seeks, promise })
+                Ok(Reply::Window(WindowReply::Piece { piece: piece(reply), seeks, promise }))
             }
-            (About::Seek(seeks), Ok(node::Reply::Ready { at, steady })) => {
+            (About::Seek(seeks), Ok(node::Reply::Ready { at, steady, .. })) => {
                 Ok(Reply::Ready { at, steady, seeks })
             }
             (About::Close(stream), result) => {
@@ -826,7 +823,7 @@ impl Inner {
             }
             (About::Pieces(pieces), result) => {
                 let seeks = self.windows.get(&pieces.stream()).map_or(0, |window| window.seeks);
-                let piece = |reply| Reply::Piece { piece: piece(reply), seeks, promise };
+                let piece = |reply| WindowReply::Piece { piece: piece(reply), seeks, promise };
                 let told = result.map(piece);
                 if pieces.tell(told) {
                     self.next_piece(&pieces);
@@ -856,10 +853,10 @@ fn piece(reply: node::Reply) -> Piece {
     let place = |span: &Span| Region::of(span).expect("a shared window is in a region").1;
     let none = Bytes::ZERO;
     match reply {
-        node::Reply::Data { span, offset } => {
+        node::Reply::Data { bytes: span, offset } => {
             Piece { kind: Kind::Data, place: place(&span), offset, len: span.len }
         }
-        node::Reply::Room { span } => {
+        node::Reply::Room { room: span } => {
             Piece { kind: Kind::Room, place: place(&span), offset: none, len: span.len }
         }
         node::Reply::Gap { offset, len } => Piece { kind: Kind::Gap, place: none, offset, len },

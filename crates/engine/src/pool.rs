@@ -15,12 +15,13 @@ use crate::first_gap::first_gap;
 use crate::lock::Mutex;
 use crate::on_disk::assert_may_wait;
 use crate::sys::{self, Event};
-use crate::{Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply};
+use crate::{Answer, Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply};
 use crate::{arena::Arena, drives, metadata, thread};
 use disk::Profile;
 use node::{
-    Config, DiskIndex, DiskSetup, Error, HandleId, KeptOut, Node, Op, Opening, Ownership, Policy,
-    Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Config, DiskIndex, DiskSetup, Error, HandleId, KeptOut, Node, Op, Opening, Operation,
+    Ownership, Policy, Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who,
+    Wish, WriteRange,
 };
 use queue::HostTime;
 use std::fs::File;
@@ -318,7 +319,11 @@ impl Pool {
     ///
     /// [`Chunk`]: crate::Chunk
     /// [`on_a_disks_thread`]: crate::on_a_disks_thread
-    pub fn submit(&self, op: Op, done: impl FnOnce(Result<Reply, Error>) + Send + 'static) {
+    pub fn submit<O: Operation>(
+        &self,
+        op: O,
+        done: impl FnOnce(Result<Answer<O>, Error>) + Send + 'static,
+    ) {
         self.submit_as(Who::root(), op, done);
     }
 
@@ -327,13 +332,13 @@ impl Pool {
     ///
     /// # Panics
     /// As [`Pool::submit`] does.
-    pub fn submit_as(
+    pub fn submit_as<O: Operation>(
         &self,
         who: Who,
-        op: Op,
-        done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
+        op: O,
+        done: impl FnOnce(Result<Answer<O>, Error>) + Send + 'static,
     ) {
-        self.core.submit((who, None), op, Box::new(done));
+        self.core.submit((who, None), op.into(), Box::new(|ended| done(ended.map(O::answer))));
     }
 
     /// What `ask` submits on this thread may be begun together, when it returns: reads, writes and
@@ -349,14 +354,15 @@ impl Pool {
     ///
     /// # Panics
     /// As [`Pool::submit`] does.
-    pub fn submit_since(
+    pub fn submit_since<O: Operation>(
         &self,
         who: Who,
         arrived: Instant,
-        op: Op,
-        done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
+        op: O,
+        done: impl FnOnce(Result<Answer<O>, Error>) + Send + 'static,
     ) {
-        self.core.submit((who, Some(arrived)), op, Box::new(done));
+        let done = Box::new(|ended: Result<Reply, Error>| done(ended.map(O::answer)));
+        self.core.submit((who, Some(arrived)), op.into(), done);
     }
 
     /// Begins to open a stream under contract whose window is in memory that its program
@@ -447,8 +453,8 @@ impl Pool {
     ///
     /// # Panics
     /// In a callback, where nobody may wait for the pool.
-    pub fn call(&self, op: Op) -> Result<Reply, Error> {
-        self.wait_for(|done| self.core.submit((Who::root(), None), op, done))
+    pub fn call<O: Operation>(&self, op: O) -> Result<Answer<O>, Error> {
+        self.wait_for(|done| self.core.submit((Who::root(), None), op.into(), done)).map(O::answer)
     }
 
     /// Writes as [`Pool::write`] does, and waits for the end.

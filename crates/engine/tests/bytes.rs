@@ -163,7 +163,7 @@ fn a_streams_memory_is_lent_once_and_a_close_waits_for_it() {
 
     let reader = stream(&pool, "film", Mode::Read, contract("4MiB/s", BLOCK));
     let ask = || pool.call(Op::StreamRead { stream: reader, len_max: Bytes::mib(1) });
-    let Ok(Reply::Data { chunk, .. }) = ask() else { panic!("no data") };
+    let Ok(Reply::Data { bytes: chunk, .. }) = ask() else { panic!("no data") };
     assert!(matches!(ask(), Err(Error::Invalid { .. })), "a second piece");
     let advance = Op::StreamAdvance { stream: reader, len: Bytes::new(chunk.len() as u64) };
     assert!(matches!(pool.call(advance), Err(Error::Invalid { .. })), "under the reader's eyes");

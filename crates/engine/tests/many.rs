@@ -214,7 +214,7 @@ fn what_lies_in_memory_is_moved_by_who_asks_unless_something_is_promised() {
             let (offset, len) = (Bytes::kib(4) * (piece * 37 % 256), Bytes::kib(4));
             let read = Op::Read { volume: "area".into(), offset, len, priority: None };
             pool.submit(read, move |end| {
-                let Ok(Reply::Data { chunk, .. }) = end else { panic!("{end:?}") };
+                let Ok(Reply::Data { bytes: chunk, .. }) = end else { panic!("{end:?}") };
                 check(&chunk, offset.get());
                 sender.send(std::thread::current().id() == own).unwrap();
             });

@@ -384,7 +384,7 @@ impl BestEffort {
                 let asker = Asker { ticket: Some(ticket), uid, arrived };
                 self.read(core, now, asker, holder, offset, span, priority);
             }
-            (_, Ok(_)) => core.answer(ticket, Ok(Reply::Room { span })),
+            (_, Ok(_)) => core.answer(ticket, Ok(Reply::Room { room: span })),
         }
     }
 
@@ -891,7 +891,7 @@ impl BestEffort {
                 core.store.note_length(volume, recorded);
                 Ok(Reply::Done)
             }
-            (None, None, Some(span)) => Ok(Reply::Data { span, offset }),
+            (None, None, Some(span)) => Ok(Reply::Data { bytes: span, offset }),
             (None, None, None) => Ok(Reply::Done),
         };
         core.answer_promised(ticket, answer, promise);

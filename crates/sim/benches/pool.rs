@@ -211,14 +211,16 @@ impl Scene {
             (Asked::Open { keep, .. }, Err(error)) => {
                 assert!(!keep, "every stream of the scene fits: {error}");
             }
-            (Asked::Next(stream), Ok(Reply::Data { span, .. })) => self.used(stream, span.len),
-            (Asked::Next(stream), Ok(Reply::Room { span })) => self.used(stream, span.len),
+            (Asked::Next(stream), Ok(Reply::Data { bytes: span, .. })) => {
+                self.used(stream, span.len)
+            }
+            (Asked::Next(stream), Ok(Reply::Room { room: span })) => self.used(stream, span.len),
             (Asked::Next(stream), Ok(Reply::End)) => {
                 let op = Op::StreamSeek { stream, to: Bytes::ZERO };
                 self.ask("a stream seeks", Asked::Other, op);
                 self.events.push(Reverse((self.now, Alarm::Stream(stream.0))));
             }
-            (Asked::Best, Ok(Reply::Data { span, .. })) => {
+            (Asked::Best, Ok(Reply::Data { bytes: span, .. })) => {
                 self.ask("best effort gives back", Asked::Other, Op::Release { span });
                 if self.random.chance(25) {
                     self.ask(
@@ -230,7 +232,7 @@ impl Scene {
                     self.read_best_effort();
                 }
             }
-            (Asked::Room, Ok(Reply::Room { span })) => self.write_best_effort(span),
+            (Asked::Room, Ok(Reply::Room { room: span })) => self.write_best_effort(span),
             (Asked::Best | Asked::Room, Ok(Reply::Done) | Err(_)) => self.read_best_effort(),
             _ => {}
         }

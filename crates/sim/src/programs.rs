@@ -210,7 +210,7 @@ impl<K: Keeps> Program<K> for Player {
                     self.next(context);
                 }
             }
-            (MOVE, Ok(Reply::Data { span, offset })) => {
+            (MOVE, Ok(Reply::Data { bytes: span, offset })) => {
                 self.0.answered(context.now);
                 self.0.due(context.now);
                 let seed = self.0.seed;
@@ -311,7 +311,7 @@ impl Program for Recorder {
                     self.next(context);
                 }
             }
-            (MOVE, Ok(Reply::Room { span })) => {
+            (MOVE, Ok(Reply::Room { room: span })) => {
                 self.pace.answered(context.now);
                 pattern(self.pace.seed, self.pace.moved, context.arena.bytes(&span));
                 self.room = Some(span);
@@ -404,7 +404,7 @@ impl<K: Keeps> Program<K> for Greedy {
     }
     fn answer(&mut self, context: &mut Context<'_, K>, slot: u64, result: Result<Reply, Error>) {
         match result {
-            Ok(Reply::Data { span, .. }) => {
+            Ok(Reply::Data { bytes: span, .. }) => {
                 let wait = context.now - self.asked[slot as usize];
                 let mut tally = self.tally.borrow_mut();
                 tally.operations += 1;

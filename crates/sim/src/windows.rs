@@ -151,7 +151,7 @@ impl Program for WindowRecorder {
                 context.ask(NEXT, Op::WindowNext { stream });
                 context.alarm_at(context.now);
             }
-            (NEXT, Ok(Reply::Room { span })) => {
+            (NEXT, Ok(Reply::Room { room: span })) => {
                 self.rooms.push_back(span);
                 context.ask(NEXT, Op::WindowNext { stream: self.stream() });
             }

@@ -11,11 +11,16 @@ use crate::disk::Finished;
 use crate::keeps::{Everything, Keeps};
 use crate::{Random, SimDisk};
 use node::{
-    CommandEnded, DiskIndex, DiskPoll, Error, Event, Mode, Node, Op, Output, Reply, Ticket, Who,
+    CommandEnded, DiskIndex, DiskPoll, Error, Event, Mode, Node, Op, Operation, Output, Reply,
+    Span, Ticket, Who,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::convert::Infallible;
 use units::{Bytes, Duration, Instant};
+
+/// What this operation is answered with: spans of the world's memory, and nothing of shared windows.
+pub type Answer<O> = <O as Operation>::Answer<Span, Span, Infallible>;
 
 /// A program in the world: reacts to answers and to its own alarms.
 pub trait Program<K: Keeps = Everything> {
@@ -225,17 +230,17 @@ impl<K: Keeps> World<K> {
     }
 
     /// One operation from outside, with the world running until it has ended.
-    pub fn call(&mut self, op: Op) -> Result<Reply, Error> {
+    pub fn call<O: Operation>(&mut self, op: O) -> Result<Answer<O>, Error> {
         self.call_as(Who::root(), op)
     }
 
     /// The same, on behalf of somebody.
-    pub fn call_as(&mut self, who: Who, op: Op) -> Result<Reply, Error> {
-        let ticket = self.ticket();
+    pub fn call_as<O: Operation>(&mut self, who: Who, op: O) -> Result<Answer<O>, Error> {
+        let (ticket, op) = (self.ticket(), op.into());
         self.tell(Event::Request { ticket, who, op, arrived: self.now });
         loop {
             if let Some(result) = self.settle_for(Some(ticket)) {
-                return result;
+                return result.map(O::answer);
             }
             assert!(self.advance(Instant::MAX), "an operation that never ends");
         }
@@ -391,7 +396,7 @@ impl<K: Keeps> World<K> {
             self.start_commands();
             let output = self.node.poll_output()?.complete();
             let of_stream = self.rooms_of_streams.remove(&output.ticket);
-            if let Ok(Reply::Room { span }) = &output.result
+            if let Ok(Reply::Room { room: span }) = &output.result
                 && of_stream != Some(Mode::Update)
             {
                 K::lent(&mut self.arena, span, of_stream.is_some());

@@ -365,7 +365,7 @@ impl Program for Asker {
     }
     fn answer(&mut self, _: &mut Context<'_>, tag: u64, result: Result<Reply, Error>) {
         match result {
-            Ok(Reply::Room { span } | Reply::Data { span, .. }) => {
+            Ok(Reply::Room { room: span } | Reply::Data { bytes: span, .. }) => {
                 self.given.borrow_mut().push((tag, span));
             }
             other => panic!("{other:?}"),

@@ -63,7 +63,7 @@ impl Program<Metadata> for Reader {
         result: Result<Reply, Error>,
     ) {
         match (tag, result) {
-            (0, Ok(Reply::Data { span, .. })) => {
+            (0, Ok(Reply::Data { bytes: span, .. })) => {
                 *self.read.borrow_mut() += span.len;
                 context.ask(1, Op::Release { span });
                 self.ask(context);

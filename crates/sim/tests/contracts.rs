@@ -49,7 +49,7 @@ impl Program for Prober {
     }
     fn answer(&mut self, context: &mut Context<'_>, _: u64, result: Result<Reply, Error>) {
         match result {
-            Ok(Reply::Data { span, .. }) => {
+            Ok(Reply::Data { bytes: span, .. }) => {
                 let wait = context.now - self.asked;
                 let mut tally = self.tally.borrow_mut();
                 tally.operations += 1;

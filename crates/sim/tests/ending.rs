@@ -32,7 +32,7 @@ impl Program for Crowd {
 
     fn answer(&mut self, context: &mut Context<'_>, tag: u64, result: Result<Reply, Error>) {
         match (tag.checked_sub(2 * MANY), result) {
-            (Some(number), Ok(Reply::Room { span })) => {
+            (Some(number), Ok(Reply::Room { room: span })) => {
                 sim::pattern(2, place(number), context.arena.bytes(&span));
                 let range = WriteRange::new(place(number), PIECE);
                 let op = Op::Write { volume: "v".into(), range, span, priority: None };
@@ -73,7 +73,9 @@ fn what_no_disk_has_begun_is_handed_back_and_what_was_answered_is_there() {
     let mut world = restarted(world);
     for number in written {
         let op = Op::Read { volume: "v".into(), offset: place(number), len: PIECE, priority: None };
-        let Ok(Reply::Data { span, .. }) = world.call(op) else { panic!("a read gives data") };
+        let Ok(Reply::Data { bytes: span, .. }) = world.call(op) else {
+            panic!("a read gives data")
+        };
         assert!(pattern_matches(2, place(number), world.bytes(span)), "write {number}");
         assert_eq!(world.call(Op::Release { span }), Ok(Reply::Done));
     }

@@ -67,7 +67,9 @@ fn pool(disks: usize) -> World {
 fn serves(world: &mut World) {
     let read =
         Op::Read { volume: "v".into(), offset: Bytes::ZERO, len: Bytes::kib(64), priority: None };
-    let Ok(Reply::Data { span, .. }) = world.call(read) else { panic!("a pool that serves") };
+    let Ok(Reply::Data { bytes: span, .. }) = world.call(read) else {
+        panic!("a pool that serves")
+    };
     assert_eq!(world.call(Op::Release { span }), Ok(Reply::Done));
 }
 
@@ -267,13 +269,14 @@ fn reads_and_writes_anywhere_and_of_any_length_are_done_or_refused() {
     let mut world = pool(2);
     for (offset, len) in pairs().map(|(offset, len)| (Bytes::new(offset), Bytes::new(len))) {
         let read = Op::Read { volume: "v".into(), offset, len, priority: None };
-        if let Ok(Reply::Data { span, .. }) = world.call(read) {
+        if let Ok(Reply::Data { bytes: span, .. }) = world.call(read) {
             world.call(Op::Release { span }).unwrap();
         }
-        if let Ok(Reply::Room { span }) = world.call(Op::Room { len, target: None }) {
+        if let Ok(Reply::Room { room: span }) = world.call(Op::Room { len, target: None }) {
             world.call(Op::Release { span }).unwrap();
         }
-        let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::kib(4), target: None })
+        let Ok(Reply::Room { room: span }) =
+            world.call(Op::Room { len: Bytes::kib(4), target: None })
         else {
             panic!("room")
         };

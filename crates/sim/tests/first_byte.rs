@@ -176,7 +176,7 @@ impl Program<Metadata> for Viewer {
             }
             (OPEN, Err(_)) => self.seen.borrow_mut().refused += 1,
             (BEGIN | SEEK, Ok(Reply::Ready { steady, .. })) => self.begun(context, steady),
-            (READ, Ok(Reply::Data { span, .. })) => {
+            (READ, Ok(Reply::Data { bytes: span, .. })) => {
                 let mut seen = self.seen.borrow_mut();
                 let wait = context.now - self.asked;
                 if self.is_first {
@@ -369,7 +369,7 @@ fn whatever_comes_early_is_right_wherever_a_reader_jumps() {
                     false => Op::StreamRead { stream, len_max: Bytes::kib(256) },
                 };
                 let len = match world.call(op) {
-                    Ok(Reply::Data { span, offset }) => {
+                    Ok(Reply::Data { bytes: span, offset }) => {
                         assert_eq!(offset, at, "seed {seed} round {round}");
                         let bytes = world.bytes_mut(span);
                         assert!(pattern_matches(seed, offset, bytes), "seed {seed} at {offset}");

@@ -212,7 +212,7 @@ fn handles_come_and_go_while_operations_are_under_way() {
                     let len = Bytes::kib(4) * (1 + random.below(16));
                     let offset = Bytes::kib(4) * random.below(512);
                     let read = Op::Read { volume: "p".into(), offset, len, priority: None };
-                    let Ok(Reply::Data { span, .. }) = world.call_as(who, read) else {
+                    let Ok(Reply::Data { bytes: span, .. }) = world.call_as(who, read) else {
                         panic!("it is read")
                     };
                     assert_eq!(world.call(Op::Release { span }), Ok(Reply::Done));

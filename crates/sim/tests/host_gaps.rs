@@ -217,7 +217,7 @@ impl Program for Reads {
     }
     fn answer(&mut self, context: &mut Context<'_>, _: u64, result: Result<Reply, Error>) {
         match result {
-            Ok(Reply::Data { span, .. }) => context.ask(1, Op::Release { span }),
+            Ok(Reply::Data { bytes: span, .. }) => context.ask(1, Op::Release { span }),
             other => {
                 assert_eq!(other, Ok(Reply::Done));
                 self.read(context);
@@ -322,7 +322,7 @@ impl Program for Asker {
     }
     fn answer(&mut self, context: &mut Context<'_>, _: u64, result: Result<Reply, Error>) {
         match result {
-            Ok(Reply::Data { span, .. }) => {
+            Ok(Reply::Data { bytes: span, .. }) => {
                 let waited = context.now.saturating_since(self.asked) + self.delivery;
                 self.waited.borrow_mut().push(waited);
                 context.ask(1, Op::Release { span });

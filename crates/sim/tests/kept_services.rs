@@ -175,7 +175,7 @@ fn a_contract_that_does_not_fit_any_more_is_named_and_its_volume_served_as_best_
     assert_eq!(status.kept_out.as_ref(), Some(&kept_out[0].1));
     let read =
         Op::Read { volume: name.clone(), offset: Bytes::ZERO, len: SIZE / 4, priority: None };
-    let Ok(Reply::Data { span, .. }) = world.call(read) else { panic!("it is served") };
+    let Ok(Reply::Data { bytes: span, .. }) = world.call(read) else { panic!("it is served") };
     assert_eq!(world.call(Op::Release { span }), Ok(Reply::Done));
     for other in ["a", "b", "c"].into_iter().filter(|other| other != name) {
         let status = volume(&world, other);

@@ -84,7 +84,7 @@ impl Program for Writer {
                 self.began = context.now;
                 context.alarm_at(context.now);
             }
-            (ROOM, Ok(Reply::Room { span })) => {
+            (ROOM, Ok(Reply::Room { room: span })) => {
                 self.room = Some(span);
                 context.ask(GIVE, Op::StreamWrite { stream: self.stream(), len: span.len });
             }
@@ -144,7 +144,7 @@ impl Program for Syncer {
     }
     fn answer(&mut self, context: &mut Context<'_>, tag: u64, result: Result<Reply, Error>) {
         match (tag, result) {
-            (ROOM, Ok(Reply::Room { span })) => {
+            (ROOM, Ok(Reply::Room { room: span })) => {
                 let (volume, size) = self.volume.clone().expect("it writes");
                 let at = Bytes::kib(4) * self.random.below(size / Bytes::kib(4));
                 let range = WriteRange::new(at, span.len);
@@ -312,7 +312,7 @@ fn syncs_beside_a_stream_are_quick_while_the_disk_has_time() {
         assert!(matches!(world.call(open), Ok(Reply::Stream { .. })));
         let (mut waits, before) = (Vec::new(), newest_generation(&world.disks[0]));
         for number in 0..3_000 {
-            let Ok(Reply::Room { span }) =
+            let Ok(Reply::Room { room: span }) =
                 world.call(Op::Room { len: Bytes::kib(4), target: None })
             else {
                 panic!("no room")

@@ -23,7 +23,7 @@ impl Program for Hoarder {
     fn answer(&mut self, context: &mut Context<'_>, _: u64, result: Result<Reply, Error>) {
         let mut hoard = self.0.borrow_mut();
         match result {
-            Ok(Reply::Room { span }) => {
+            Ok(Reply::Room { room: span }) => {
                 hoard.rooms.push(span);
                 context.ask(0, Op::Room { len: Bytes::MIB, target: None });
             }
@@ -92,7 +92,7 @@ fn a_long_line_behind_a_slow_disk_is_served_to_its_end() {
         }
         fn answer(&mut self, context: &mut Context<'_>, tag: u64, result: Result<Reply, Error>) {
             if tag == 0 {
-                let Ok(Reply::Data { span, .. }) = result else { panic!("{result:?}") };
+                let Ok(Reply::Data { bytes: span, .. }) = result else { panic!("{result:?}") };
                 *self.0.borrow_mut() += 1;
                 context.ask(1, Op::Release { span });
             }

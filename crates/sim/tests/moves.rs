@@ -37,7 +37,7 @@ fn bad(at: Bytes) -> Fault {
 /// Reads a piece as best effort; what came back, or the error.
 fn read(world: &mut World, name: &str, offset: Bytes) -> Result<Vec<u8>, Error> {
     let op = Op::Read { volume: name.into(), offset, len: PIECE, priority: None };
-    let Reply::Data { span, .. } = world.call(op)? else { panic!("a read gives data") };
+    let Reply::Data { bytes: span, .. } = world.call(op)? else { panic!("a read gives data") };
     let bytes = world.bytes(span).to_vec();
     assert_eq!(world.call(Op::Release { span }), Ok(Reply::Done));
     Ok(bytes)
@@ -173,7 +173,8 @@ fn writes_to_an_extent_on_its_way_are_never_lost() {
         for seed in 0..random.between(1, 12) {
             let piece = round * 32 + random.below(16);
             let (offset, seed) = (PIECE * piece, 100 + seed);
-            let Ok(Reply::Room { span }) = world.call(Op::Room { len: PIECE, target: None }) else {
+            let Ok(Reply::Room { room: span }) = world.call(Op::Room { len: PIECE, target: None })
+            else {
                 panic!()
             };
             pattern(seed, offset, world.bytes_mut(span));

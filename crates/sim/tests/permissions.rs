@@ -77,10 +77,10 @@ fn ask_all(world: &mut World, who: &Who, mode: u16) -> Vec<(&'static str, Act, O
     }
     let len = Bytes::kib(4);
     let read = Op::Read { volume: volume.clone(), offset: start, len, priority: None };
-    if let Some(Reply::Data { span, .. }) = ask(world, "read", Act::Read, read) {
+    if let Some(Reply::Data { bytes: span, .. }) = ask(world, "read", Act::Read, read) {
         world.call(Op::Release { span }).unwrap();
     }
-    let Ok(Reply::Room { span }) = world.call_as(who.clone(), Op::Room { len, target: None })
+    let Ok(Reply::Room { room: span }) = world.call_as(who.clone(), Op::Room { len, target: None })
     else {
         panic!("memory is anybody's")
     };
@@ -298,7 +298,7 @@ fn a_read_that_waits_does_not_come_to_another_volume_of_the_same_name() {
         match ask(&mut world, n, alice(), Op::Room { len: Bytes::MIB, target: None })
             .map(|output| output.result)
         {
-            Some(Ok(Reply::Room { span })) => rooms.push(span),
+            Some(Ok(Reply::Room { room: span })) => rooms.push(span),
             Some(other) => panic!("{other:?}"),
             None => break, // this one waits
         }

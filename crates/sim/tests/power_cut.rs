@@ -282,7 +282,7 @@ fn write_some(world: &mut sim::World, ledger: &Ledger, random: &mut Random, name
         for _ in 0..4 {
             let len = Bytes::kib(256);
             let span = match world.call(Op::Room { len, target: None }) {
-                Ok(Reply::Room { span }) => span,
+                Ok(Reply::Room { room: span }) => span,
                 other => panic!("{other:?}"),
             };
             pattern(seed, at, world.bytes_mut(span));

@@ -512,7 +512,8 @@ fn a_volume_that_is_being_recorded_takes_no_other_writes() {
         Op::StreamOpen { volume: "v".into(), mode: Mode::Write, contract, start: Bytes::ZERO };
     let Ok(Reply::Stream { stream, .. }) = world.call(open.clone()) else { panic!("not admitted") };
     let write = |world: &mut sim::World| {
-        let Ok(Reply::Room { span }) = world.call(Op::Room { len: Bytes::kib(64), target: None })
+        let Ok(Reply::Room { room: span }) =
+            world.call(Op::Room { len: Bytes::kib(64), target: None })
         else {
             panic!("no room")
         };
@@ -537,7 +538,7 @@ fn what_only_makes_a_write_whole_is_written_and_not_recorded() {
     let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
     create(&mut world, "v", Bytes::mib(4));
     let write = |world: &mut sim::World, offset: Bytes, len: Bytes, padding: u64| {
-        let Ok(Reply::Room { span }) = world.call(Op::Room { len, target: None }) else {
+        let Ok(Reply::Room { room: span }) = world.call(Op::Room { len, target: None }) else {
             panic!("no room")
         };
         pattern(1, offset, world.bytes_mut(span));
@@ -558,7 +559,7 @@ fn what_only_makes_a_write_whole_is_written_and_not_recorded() {
     assert_eq!(world.node.status(world.now()).memory.free, free, "its memory is back");
     let read =
         Op::Read { volume: "v".into(), offset: Bytes::kib(8), len: Bytes::kib(4), priority: None };
-    let Ok(Reply::Data { span, .. }) = world.call(read) else { panic!("no data") };
+    let Ok(Reply::Data { bytes: span, .. }) = world.call(read) else { panic!("no data") };
     let mut wanted = vec![0; 4096];
     pattern(1, Bytes::kib(8), &mut wanted);
     assert!(world.bytes(span) == wanted, "the padding is on the disk");

@@ -90,7 +90,7 @@ impl<K: Keeps> Program<K> for Camera {
                 self.listen(context);
                 self.next(context);
             }
-            (ROOM, Ok(Reply::Room { span })) => {
+            (ROOM, Ok(Reply::Room { room: span })) => {
                 let position = self.seen.borrow().position;
                 if let Some(bytes) = context.bytes(&span) {
                     for (page, at) in bytes.chunks_mut(PAGE.as_usize()).zip(position.get() / 4096..)

@@ -169,7 +169,7 @@ impl Program for Pausing {
                 self.stream = Some(stream);
                 self.alarm(context);
             }
-            (READ, Ok(Reply::Data { span, offset })) => {
+            (READ, Ok(Reply::Data { bytes: span, offset })) => {
                 let is_right = pattern_matches(3, offset, context.arena.bytes(&span));
                 let mut told = self.told.borrow_mut();
                 told.0 += span.len;
@@ -347,7 +347,7 @@ impl Program<Metadata> for Jumper {
                 self.alarm(context);
             }
             (OPEN, Err(Error::Refused(_) | Error::NoMemory { .. })) => {}
-            (READ, Ok(Reply::Data { span, .. })) => {
+            (READ, Ok(Reply::Data { bytes: span, .. })) => {
                 let (stream, len) = (self.stream.expect("open"), span.len);
                 context.ask(GIVE, Op::StreamAdvance { stream, len });
                 self.next = self.next.max(context.now) + self.contract.rate.time_for(len);

@@ -240,7 +240,7 @@ impl Program for Actor {
         let stream = self.stream;
         match (tag, result) {
             (OPEN, Ok(Reply::Stream { stream, .. })) => self.stream = Some(stream),
-            (DATA, Ok(Reply::Data { span, offset })) => {
+            (DATA, Ok(Reply::Data { bytes: span, offset })) => {
                 self.at = offset; // a jump may have been refused
                 let upto = span.len.round_down(PAGE);
                 if offset.is_multiple_of(PAGE) {
@@ -254,7 +254,7 @@ impl Program for Actor {
                 };
             }
             (DATA, Ok(Reply::Gap { len, .. })) => self.at += len,
-            (DATA, Ok(Reply::Room { span })) => {
+            (DATA, Ok(Reply::Room { room: span })) => {
                 let all = self.role != Role::Writer(Mode::Update, true);
                 self.fill(context, &span, self.at, all);
                 self.at += span.len;
@@ -275,8 +275,10 @@ impl Program for Actor {
                 }
                 (self.stream, self.closing) = (None, false);
             }
-            (ROOM, Ok(Reply::Room { span })) if self.role == Role::Hoarder => self.held.push(span),
-            (ROOM, Ok(Reply::Room { span })) => {
+            (ROOM, Ok(Reply::Room { room: span })) if self.role == Role::Hoarder => {
+                self.held.push(span)
+            }
+            (ROOM, Ok(Reply::Room { room: span })) => {
                 let pages = span.len / PAGE;
                 let page = match self.random.chance(50) {
                     true => self.random.below(64),

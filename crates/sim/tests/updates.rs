@@ -82,7 +82,7 @@ impl Program {
         while self.told < upto {
             let before = world.now();
             let room = world.call(Op::WindowNext { stream: self.stream });
-            let Ok(Reply::Room { span }) = room else { panic!("{room:?}") };
+            let Ok(Reply::Room { room: span }) = room else { panic!("{room:?}") };
             assert!(!self.is_steady || world.now() == before, "it waited at {}", self.told);
             self.is_steady = true;
             self.time_passes(world.now());
@@ -286,7 +286,7 @@ fn what_was_not_read_is_not_told() {
     let mut at = Bytes::ZERO;
     while at < SIZE {
         let room = world.call(Op::WindowNext { stream });
-        let Ok(Reply::Room { span }) = room else { panic!("{room:?}") };
+        let Ok(Reply::Room { room: span }) = room else { panic!("{room:?}") };
         assert!(sim::pattern_matches(5, at, world.bytes(span)), "at {at}");
         at += span.len;
         let moved = world.call(Op::WindowMoved { stream, len: span.len });

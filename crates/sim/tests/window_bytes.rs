@@ -58,7 +58,7 @@ fn after_any_jump_the_bytes_are_those_of_the_place() {
                     false => Op::StreamRead { stream, len_max: Bytes::kib(100) },
                 };
                 let (span, offset) = match world.call(op) {
-                    Ok(Reply::Data { span, offset }) => (span, offset),
+                    Ok(Reply::Data { bytes: span, offset }) => (span, offset),
                     Ok(Reply::End) => break,
                     other => panic!("{other:?}"),
                 };
@@ -105,7 +105,9 @@ fn a_program_that_lies_is_told_and_nothing_happens() {
     let stream = open(&mut world, "v", Mode::Read, contract(300_000, Bytes::kib(64), Bytes::ZERO));
     let lie = moved(&mut world, stream, Bytes::new(1));
     assert!(matches!(lie, Err(Error::Invalid { .. })), "{lie:?}");
-    let Ok(Reply::Data { span, .. }) = world.call(Op::WindowNext { stream }) else { panic!() };
+    let Ok(Reply::Data { bytes: span, .. }) = world.call(Op::WindowNext { stream }) else {
+        panic!()
+    };
     for len in [span.len + Bytes::new(1), Bytes::new(u64::MAX)] {
         let lie = moved(&mut world, stream, len);
         assert!(matches!(lie, Err(Error::Invalid { .. })), "{lie:?}");
@@ -142,7 +144,7 @@ fn a_reader_follows_a_shared_writer() {
     let mut at = Bytes::ZERO;
     loop {
         match world.call(Op::WindowNext { stream }) {
-            Ok(Reply::Data { span, offset }) => {
+            Ok(Reply::Data { bytes: span, offset }) => {
                 assert_eq!(offset, at);
                 assert!(pattern_matches(9, offset, world.bytes(span)), "at {at:?}");
                 at += span.len;
@@ -289,7 +291,7 @@ fn what_cannot_be_read_is_a_gap_between_pieces() {
             world.disks[0].faults.clear();
         }
         let len = match world.call(Op::WindowNext { stream }) {
-            Ok(Reply::Data { span, offset }) => {
+            Ok(Reply::Data { bytes: span, offset }) => {
                 assert_eq!(offset, at);
                 assert!(pattern_matches(5, at, world.bytes(span)));
                 span.len
@@ -322,7 +324,7 @@ fn a_block_is_filled_on_while_its_first_part_is_written() {
         let len = random.between(1, 50_000).min((1 << 20) - filled);
         while rooms.iter().map(|room| room.len.get()).sum::<u64>() < filled + len {
             match world.call(Op::WindowNext { stream }) {
-                Ok(Reply::Room { span }) => rooms.push(span),
+                Ok(Reply::Room { room: span }) => rooms.push(span),
                 other => panic!("{other:?}"),
             }
         }
@@ -346,7 +348,7 @@ fn a_block_is_filled_on_while_its_first_part_is_written() {
     assert_eq!(closed, Ok(Reply::Durable { upto: Bytes::new(1 << 20) }));
     let read =
         Op::Read { volume: "v".into(), offset: Bytes::ZERO, len: Bytes::mib(1), priority: None };
-    let Ok(Reply::Data { span, .. }) = world.call(read) else { panic!("it can be read") };
+    let Ok(Reply::Data { bytes: span, .. }) = world.call(read) else { panic!("it can be read") };
     assert!(pattern_matches(6, Bytes::ZERO, world.bytes(span)));
 }
 
@@ -376,7 +378,7 @@ fn all_that_is_held_stays_and_lies_in_a_row() {
                     break;
                 }
                 match world.call(Op::WindowNext { stream }) {
-                    Ok(Reply::Data { span, offset }) => {
+                    Ok(Reply::Data { bytes: span, offset }) => {
                         assert_eq!(offset, told);
                         held.push((offset, span));
                         told += span.len;
@@ -457,10 +459,10 @@ fn a_writer_that_goes_elsewhere_has_all_of_it_on_the_medium_and_keeps_its_contra
                     false => Op::StreamRoom { stream, len_max: Bytes::new(left as u64) },
                 };
                 let room = match rest.take() {
-                    Some(span) => Ok(Reply::Room { span }),
+                    Some(span) => Ok(Reply::Room { room: span }),
                     None => world.call(op),
                 };
-                let Ok(Reply::Room { span }) = room else { panic!("no room") };
+                let Ok(Reply::Room { room: span }) = room else { panic!("no room") };
                 let len = left.min(span.len.as_usize());
                 world.bytes_mut(span)[..len].fill(round);
                 let done = match shared {
@@ -544,7 +546,9 @@ fn a_writer_gains_nothing_by_going_elsewhere() {
     let (began, mut filled) = (world.now(), Bytes::ZERO);
     for round in 0..24 {
         for _ in 0..window / block {
-            let Ok(Reply::Room { span }) = world.call(Op::WindowNext { stream }) else { panic!() };
+            let Ok(Reply::Room { room: span }) = world.call(Op::WindowNext { stream }) else {
+                panic!()
+            };
             assert_eq!(moved(&mut world, stream, span.len), Ok(Reply::Done));
             filled += span.len;
         }

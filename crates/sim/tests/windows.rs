@@ -414,7 +414,7 @@ impl Program<Metadata> for Tracer {
                 self.pending = false;
                 context.alarm_at(now + Duration::from_millis(700));
             }
-            (NEXT, Ok(Reply::Data { offset, span })) => {
+            (NEXT, Ok(Reply::Data { offset, bytes: span })) => {
                 self.asked = false;
                 if self.going {
                     return; // Told before it went elsewhere: void.
@@ -428,7 +428,7 @@ impl Program<Metadata> for Tracer {
                 self.ask_next(context);
                 self.alarm_next(context);
             }
-            (NEXT, Ok(Reply::Room { span })) => {
+            (NEXT, Ok(Reply::Room { room: span })) => {
                 self.asked = false;
                 if self.going {
                     return; // Told before it went elsewhere: void.
@@ -443,7 +443,7 @@ impl Program<Metadata> for Tracer {
                     self.alarm_next(context);
                 }
             }
-            (SEEK, Ok(Reply::Ready { at, steady })) => {
+            (SEEK, Ok(Reply::Ready { at, steady, .. })) => {
                 assert!(at <= steady || at <= now, "{at} {steady} {now}");
                 self.going = false;
                 self.steady = steady;
@@ -525,8 +525,8 @@ impl Program<Metadata> for Greedy {
         result: Result<Reply, Error>,
     ) {
         match result.expect("best effort is served") {
-            Reply::Data { span, .. } => context.ask(slot, Op::Release { span }),
-            Reply::Room { span } => {
+            Reply::Data { bytes: span, .. } => context.ask(slot, Op::Release { span }),
+            Reply::Room { room: span } => {
                 let offset = span.len * self.random.below(SIZE / span.len);
                 let volume = String::from("g");
                 context.ask(

@@ -8,6 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use node::{Op, Operation, Reply};
 use serde::de::DeserializeOwned;
 use wire::control::PROBLEM_TYPE;
 use wire::{Code, Problem};
@@ -95,8 +96,28 @@ pub struct Staged(bool);
 
 impl Staged {
     /// The operation that is asked of the pool for it.
-    pub fn op(self, op: node::Op) -> node::Op {
-        if self.0 { node::Op::Staged(Box::new(op)) } else { op }
+    pub fn op<O: Operation>(self, op: O) -> AsStaged<O> {
+        AsStaged { op, is_staged: self.0 }
+    }
+}
+
+/// An operation that may be [`Op::Staged`], answered as it is in any case.
+pub struct AsStaged<O> {
+    op: O,
+    is_staged: bool,
+}
+
+impl<O: Operation> From<AsStaged<O>> for Op {
+    fn from(AsStaged { op, is_staged }: AsStaged<O>) -> Self {
+        if is_staged { Self::Staged(Box::new(op.into())) } else { op.into() }
+    }
+}
+
+impl<O: Operation> Operation for AsStaged<O> {
+    type Answer<B, R, W> = O::Answer<B, R, W>;
+
+    fn answer<B, R, W>(reply: Reply<B, R, W>) -> Self::Answer<B, R, W> {
+        O::answer(reply)
     }
 }
 

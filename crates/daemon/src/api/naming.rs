@@ -7,7 +7,7 @@ use crate::{convert, scope, view};
 use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
-use node::{Act, Error, Op};
+use node::{Act, Error, calls};
 use wire::Problem;
 use wire::control as api;
 
@@ -49,7 +49,7 @@ pub(super) async fn volume_rename(
         // What would be removed may be under somebody's contract.
         control.quotas.owns_service(&peer, control.entry.0.volume(&to).as_ref())?;
     }
-    control.by(&peer).done(staged.op(Op::VolumeRename { name, to, replace, keep_as })).await?;
+    control.by(&peer).call(staged.op(calls::VolumeRename { name, to, replace, keep_as })).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -74,7 +74,7 @@ pub(super) async fn volume_times(
     Body(request): Body<api::VolumeTimes>,
 ) -> Answered<StatusCode> {
     let api::VolumeTimes { accessed_ns: accessed, modified_ns: modified } = request;
-    control.by(&peer).done(staged.op(Op::VolumeTimes { name, accessed, modified })).await?;
+    control.by(&peer).call(staged.op(calls::VolumeTimes { name, accessed, modified })).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -101,7 +101,7 @@ pub(super) async fn volume_keep(
     Body(request): Body<api::VolumeKeep>,
 ) -> Answered<StatusCode> {
     let keep = request.keep_ns;
-    control.by(&peer).done(staged.op(Op::RingKeep { name, keep })).await?;
+    control.by(&peer).call(staged.op(calls::RingKeep { name, keep })).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -166,7 +166,7 @@ pub(super) async fn sync(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<Peer>,
 ) -> Answered<Json<api::Synced>> {
-    control.by(&peer).done(Op::Sync).await?;
+    control.by(&peer).call(calls::Sync {}).await?;
     Ok(Json(api::Synced { run: control.run() }))
 }
 

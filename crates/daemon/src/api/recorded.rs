@@ -7,7 +7,7 @@ use crate::view;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{ConnectInfo, Query, State};
-use node::{Act, Error, Op};
+use node::{Act, Error, calls};
 use serde::Deserialize;
 use units::Bytes;
 use utoipa::IntoParams;
@@ -82,8 +82,8 @@ pub(super) async fn copied(
     Body(request): Body<api::VolumeCopied>,
 ) -> Answered<Json<api::CopyRecorded>> {
     let api::VolumeCopied { of, start_bytes: start } = request;
-    let copied = Op::VolumeCopied { name: name.clone(), of: of.clone(), start };
-    control.by(&peer).done(copied).await?;
+    let copied = calls::VolumeCopied { name: name.clone(), of: of.clone(), start };
+    control.by(&peer).call(copied).await?;
     let known = |name: String| {
         let recorded = control.entry.0.recorded(&name);
         recorded.map(|recorded| recorded.known()).ok_or(Error::NoSuchVolume { name })

@@ -2,7 +2,6 @@
 
 use super::extract::{Body, Failure, Staged, Text, VolumeAndHandle};
 use super::{Answered, Control, fault};
-use crate::pool::Answer;
 use crate::quotas::{Asked, Peer};
 use crate::sessions::Stop;
 use crate::{convert, problem, scope, view};
@@ -10,7 +9,7 @@ use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use node::{Act, HandleId, Op, VolumeStatus, Wish};
+use node::{Act, HandleId, Op, VolumeStatus, Wish, calls};
 use token::Verb;
 use units::Bytes;
 use wire::control as api;
@@ -116,7 +115,7 @@ pub(crate) async fn resized(
     let op = staged.op(rooms.resize(name, size, may_cut));
     let coming = control.quotas.begin(peer, &control.by(peer), op)?;
     drop(turn);
-    if let Err(error) = coming.await.unwrap_or(Err(node::Error::ShuttingDown)) {
+    if let Err(error) = coming.end().await {
         let beyond = control.quotas.beyond(rooms, &error, pool);
         return Err(beyond.map_or_else(|| error.into(), Into::into));
     }
@@ -124,9 +123,9 @@ pub(crate) async fn resized(
 }
 
 /// Does what is held to a quota of space.
-pub(crate) async fn grown(control: &Control, peer: &Peer, op: Op) -> Answered<()> {
+pub(crate) async fn grown(control: &Control, peer: &Peer, op: impl Into<Op>) -> Answered<()> {
     let coming = control.quotas.begin(peer, &control.by(peer), op)?;
-    coming.await.unwrap_or(Err(node::Error::ShuttingDown))?;
+    coming.end().await?;
     Ok(())
 }
 
@@ -187,8 +186,8 @@ pub(super) async fn volume_resize(
     control.permit(&peer, &name, Act::Write)?;
     resized(&control, &peer, (&name, size, how), staged).await?;
     if !request.length_bytes.is_zero() {
-        let extend = Op::VolumeExtend { name: name.clone(), length: request.length_bytes };
-        control.by(&peer).done(staged.op(extend)).await?;
+        let extend = calls::VolumeExtend { name: name.clone(), length: request.length_bytes };
+        control.by(&peer).call(staged.op(extend)).await?;
     }
     Ok(Json(control.after(&peer, &name)?))
 }
@@ -269,7 +268,7 @@ async fn serve_volume(
         quotas.exceeded(&peer, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
     }
     quotas.note_groups(&peer);
-    let served = ask.begin(Op::VolumeService { name: name.clone(), service });
+    let served = ask.begin(calls::VolumeService { name: name.clone(), service });
     // The pool shows at once what it changed, and nothing where it refused.
     let now = ask.0.volume(&name);
     let what = |volume: &Option<VolumeStatus>| volume.as_ref().map(|v| (v.service, v.given_by));
@@ -281,15 +280,13 @@ async fn serve_volume(
         let service = before.map(|volume| volume.service).unwrap_or_default();
         // Whose it was it is again.
         let whose = node::Who { uid: before_user, ..node::Who::root() };
-        control.entry.by(whose).begin(Op::VolumeService { name: name.clone(), service })
+        control.entry.by(whose).begin(calls::VolumeService { name: name.clone(), service })
     });
     // A commit may take long: nobody else waits for it.
     drop(turn);
-    let served = served.await.unwrap_or(Err(node::Error::ShuttingDown));
-    served.map_err(|error| Box::new(problem::of_service(&error, &request)))?;
+    served.end().await.map_err(|error| Box::new(problem::of_service(&error, &request)))?;
     if let Some(back) = back {
-        let back = back.await.unwrap_or(Err(node::Error::ShuttingDown));
-        back.map_err(|error| Box::new(problem::of(&error)))?;
+        back.end().await.map_err(|error| Box::new(problem::of(&error)))?;
     }
     exceeded.map_or(Ok(()), Err)
 }
@@ -313,10 +310,7 @@ pub(super) async fn volume_block(
     Body(request): Body<api::BlockAsk>,
 ) -> Answered<Json<api::BlockChosen>> {
     let (mode, rate) = (convert::mode(request.mode), request.rate_bytes_per_second);
-    let asked = control.by(&peer).op(Op::Block { volume: name, mode, rate }).await?;
-    let Answer::Block { block } = asked else {
-        unreachable!("the pool answers Block to who asks for one")
-    };
+    let block = control.by(&peer).call(calls::Block { volume: name, mode, rate }).await?;
     Ok(Json(api::BlockChosen { block_bytes: block }))
 }
 
@@ -342,7 +336,7 @@ pub(super) async fn volume_delete(
 ) -> Answered<StatusCode> {
     control.permit(&peer, &name, Act::Own)?;
     control.quotas.owns_service(&peer, control.entry.0.volume(&name).as_ref())?;
-    control.by(&peer).done(staged.op(Op::VolumeDelete { name })).await?;
+    control.by(&peer).call(staged.op(calls::VolumeDelete { name })).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -375,7 +369,7 @@ pub(super) async fn handle_end(
     }
     control.sessions.end_handle(handle, Stop::HandleEnded);
     // Its connection closes it, too, when nothing of it is under way: that finds it closed.
-    control.entry.own().done(Op::HandleClose { handle }).await?;
+    control.entry.own().call(calls::HandleClose { handle }).await?;
     control.quotas.forget_handle(handle);
     Ok(Json(control.after(&peer, &name)?))
 }

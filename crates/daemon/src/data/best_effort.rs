@@ -12,11 +12,11 @@ use super::batch::Batch;
 use super::frames::{Incoming, Outgoing, Over, misplaced};
 use crate::limits::GOODBYE_WITHIN;
 use crate::lock::{Mutex, MutexGuard};
-use crate::pool::{Answer, Ask, Handed, Room};
+use crate::pool::{Ask, Handed, Room};
 use crate::quotas;
 use crate::sessions::Stop;
 use crate::timely::Lane;
-use node::{Act, Error, Op, Priority, Target, WriteRange};
+use node::{Act, Error, Priority, Target, WriteRange, calls};
 use std::sync::Arc;
 use tokio::sync::watch;
 use units::{Bytes, Instant};
@@ -179,18 +179,15 @@ impl Shared {
     async fn room(&self, range: WriteRange) -> Result<Box<dyn Room>, Error> {
         let Self { volume, priority, .. } = self;
         let target = Target { volume: volume.clone(), offset: range.offset, priority: *priority };
-        self.ask.room(Op::Room { len: range.room(), target: Some(target) }).await
+        self.ask.call(calls::Room { len: range.room(), target: Some(target) }).await
     }
 
     async fn read(&self, came: Instant, tag: u64, offset: Bytes, len: Bytes) -> Result<(), Over> {
         let (volume, priority) = (self.volume.clone(), self.priority);
-        let read = Op::Read { volume, offset, len, priority };
-        let (read, handed) = self.ask.op_since(came, read).await;
+        let read = calls::Read { volume, offset, len, priority };
+        let (read, handed) = self.ask.call_since(came, read).await;
         match read {
-            Ok(Answer::Data { chunk, .. }) => {
-                self.answer(Head::ReadDone { tag }, chunk.bytes(), handed).await
-            }
-            Ok(_) => unreachable!("the pool answers a read with data"),
+            Ok(chunk) => self.answer(Head::ReadDone { tag }, chunk.bytes(), handed).await,
             Err(error) => self.fail(tag, &error).await,
         }
     }
@@ -218,7 +215,7 @@ impl Shared {
     /// hears of it, and nobody else does.
     async fn sync(&self, tag: u64) -> Result<(), Over> {
         let failed = self.failed().take();
-        let synced = self.ask.done(Op::Sync).await;
+        let synced = self.ask.call(calls::Sync {}).await;
         match failed.map_or(synced, Err) {
             Ok(()) => self.output.send(Head::SyncDone { tag }, &[]).await,
             Err(error) => self.fail(tag, &error).await,

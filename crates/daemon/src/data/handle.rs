@@ -3,12 +3,12 @@
 //! Invariant: the contract ends when its [`Open`] is dropped, however the connection ends; what
 //! a user's quota counts of it is asked of the pool.
 
-use crate::pool::{Answer, Ask};
+use crate::pool::Ask;
 use crate::problem;
 use crate::quotas::{Asked, Peer, Quotas};
 use crate::sessions::{Sessions, Stop};
 use crate::view;
-use node::{Act, HandleId, Op, Service, Wish};
+use node::{Act, HandleId, Op, Service, Wish, calls};
 use std::sync::Arc;
 use tokio::sync::watch;
 use wire::Problem;
@@ -52,12 +52,9 @@ pub async fn open(
         exceeded(&Asked::Handle(terms))?;
     }
     let told = crate::convert::service_told(service);
-    let opened = ask.op(Op::HandleOpen { volume: volume.to_owned(), service });
+    let opened = ask.call(calls::HandleOpen { volume: volume.to_owned(), service });
     let opened = quotas.decided(&mut turn, opened).await;
-    let opened = opened.map_err(|error| Box::new(problem::of_service(&error, &told)))?;
-    let Answer::Handle { handle } = opened else {
-        unreachable!("the pool answers Handle to who opens one")
-    };
+    let handle = opened.map_err(|error| Box::new(problem::of_service(&error, &told)))?;
     quotas.note_handle(handle, peer);
     let stop = sessions.add_handle(handle);
     let (quotas_of_it, sessions_of_it) = (Arc::clone(quotas), Arc::clone(sessions));

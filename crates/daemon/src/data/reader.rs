@@ -2,9 +2,9 @@
 
 use super::frames::{Outgoing, Over, failed, misplaced};
 use super::listening::Listening;
-use crate::pool::{Answer, Ask};
+use crate::pool::Ask;
 use crate::sessions::Opened;
-use node::Op;
+use node::{Playout, Ready, calls};
 use units::Bytes;
 use wire::frame::{BODY_MAX, Head};
 
@@ -40,15 +40,14 @@ async fn seek(
     output: &Outgoing,
     ask: &Ask,
 ) -> Result<Bytes, Over> {
-    match ask.op(Op::StreamSeek { stream: opened.stream, to }).await {
-        Ok(Answer::Ready { at, steady, .. }) => {
+    match ask.call(calls::StreamSeek { stream: opened.stream, to }).await {
+        Ok(Ready { at, steady, .. }) => {
             let now = ask.0.now();
             let (ready, after) = (at.saturating_since(now), steady.saturating_since(now));
             output.send(Head::Steady { after }, &[]).await?;
             output.send(Head::Sought { first: 0, offset: to, ready }, &[]).await?;
             Ok(to)
         }
-        Ok(_) => unreachable!("the pool answers Ready to a seek"),
         Err(error) => {
             output.fail(tag, &crate::problem::of(&error)).await?;
             Ok(position)
@@ -65,9 +64,9 @@ async fn next(
     ask: &Ask,
 ) -> Result<Bytes, Over> {
     let stream = opened.stream;
-    let (answer, handed) = ask.op_handed(Op::StreamRead { stream, len_max }).await;
+    let (answer, handed) = ask.call_handed(calls::StreamRead { stream, len_max }).await;
     match answer.map_err(failed)? {
-        Answer::Data { chunk, offset } => {
+        Playout::Data { bytes: chunk, offset } => {
             let len = Bytes::new(chunk.bytes().len() as u64);
             assert!(len <= len_max && offset == position, "the pool gives what comes next");
             // The bytes go from the window to the socket; only then does the window move on.
@@ -76,14 +75,13 @@ async fn next(
             ask.advance(stream, chunk, len).await.map_err(failed)?;
             Ok(offset + len)
         }
-        Answer::Gap { offset, len } => {
+        Playout::Gap { offset, len } => {
             output.send(Head::Gap { offset, len }, &[]).await?;
             Ok(offset + len)
         }
-        Answer::End => {
+        Playout::End => {
             output.send(Head::End { offset: position }, &[]).await?;
             Ok(position)
         }
-        _ => unreachable!("the pool answers a read with data, a gap or the end"),
     }
 }

@@ -13,9 +13,10 @@
 
 use super::frames::{Outgoing, Over, failed, misplaced};
 use super::listening::Listening;
-use crate::pool::{Answer, Ask, Coming, Handed, Pieces, handed};
+use crate::pool::{Ask, Came, Coming, Handed, Pieces};
 use crate::sessions::Opened;
-use node::{Error, Mode, Op};
+use engine::WindowReply;
+use node::{Error, Mode, Operation, Ready, calls};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -36,8 +37,8 @@ pub struct Session<'a> {
     pieces: Option<Box<dyn Pieces>>,
     bell: Arc<Notify>,
     /// The next piece, where it has to be asked for, and how far a writer's bytes are durable.
-    piece: Option<Coming>,
-    durable: Option<Coming>,
+    piece: Option<Coming<calls::WindowNext>>,
+    durable: Option<Coming<calls::StreamDurable>>,
     /// Since when this session was free to publish what the pool handed out.
     free: Handed,
     /// The ring had no slot for what was told since.
@@ -149,11 +150,11 @@ impl<'a> Session<'a> {
         if let (Some(pieces), true) = (&self.pieces, wants_more) {
             pieces.ask();
         } else if self.piece.is_none() && wants_more {
-            self.piece = Some(self.ask.begin_handed(Op::WindowNext { stream }));
+            self.piece = Some(self.ask.begin(calls::WindowNext { stream }));
         }
         if self.durable.is_none() && self.opened.mode.writes() && !self.closing {
             let beyond = self.beyond;
-            self.durable = Some(self.ask.begin_handed(Op::StreamDurable { stream, beyond }));
+            self.durable = Some(self.ask.begin(calls::StreamDurable { stream, beyond }));
         }
     }
 
@@ -166,7 +167,7 @@ impl<'a> Session<'a> {
         while !self.end.is_full()
             && let Some(told) = self.pieces.as_ref().and_then(|pieces| pieces.take())
         {
-            let handed = Handed::of(&told);
+            let handed = Handed::of_piece(&told);
             self.told(told, handed).await?;
         }
         self.full = self.end.is_full();
@@ -239,7 +240,7 @@ impl<'a> Session<'a> {
             self.waits = true;
             self.paused = false;
             let stream = self.opened.stream;
-            self.ask.done(Op::WindowWaits { stream }).await.map_err(failed)?;
+            self.ask.call(calls::WindowWaits { stream }).await.map_err(failed)?;
         }
         Ok(())
     }
@@ -255,8 +256,8 @@ impl<'a> Session<'a> {
             };
             if !further.is_zero() {
                 any = true;
-                let op = Op::WindowMoved { stream: self.opened.stream, len: further };
-                self.ask.done(op).await.map_err(failed)?;
+                let op = calls::WindowMoved { stream: self.opened.stream, len: further };
+                self.ask.call(op).await.map_err(failed)?;
             }
             if !self.end.ring_at_next() {
                 return Ok(any);
@@ -270,18 +271,18 @@ impl<'a> Session<'a> {
     }
 
     /// The pool's next piece, or that there is none.
-    async fn told(&mut self, told: Result<Answer, Error>, handed: Handed) -> Result<(), Over> {
+    async fn told(&mut self, told: Result<WindowReply, Error>, handed: Handed) -> Result<(), Over> {
         match told {
-            Ok(Answer::Piece { seeks, .. }) if seeks < self.seeks => {}
+            Ok(WindowReply::Piece { seeks, .. }) if seeks < self.seeks => {}
             // The end that the program is told of is the end when it got there.
-            Ok(Answer::Piece { piece: Piece { kind: Kind::End, .. }, .. }) if !self.waits => {
+            Ok(WindowReply::Piece { piece: Piece { kind: Kind::End, .. }, .. }) if !self.waits => {
                 self.paused = true;
             }
-            Ok(Answer::Piece { piece, .. }) => {
+            Ok(WindowReply::Piece { piece, .. }) => {
                 self.paused = piece.kind == Kind::End;
                 self.publish(piece, handed).await?;
             }
-            Ok(_) => unreachable!("the pool answers a piece to an ask for one"),
+            Ok(WindowReply::Shared { .. }) => unreachable!("that is answered to who opens it"),
             Err(error @ (Error::NoSuchStream { .. } | Error::ShuttingDown)) => {
                 return Err(failed(error));
             }
@@ -321,10 +322,9 @@ impl<'a> Session<'a> {
     }
 
     /// More of a writer's bytes are on the medium.
-    async fn durable(&mut self, durable: Result<Answer, Error>) -> Result<Goes, Over> {
+    async fn durable(&mut self, durable: Result<Bytes, Error>) -> Result<Goes, Over> {
         match durable {
-            Ok(Answer::Durable { upto }) => self.durable_upto(upto).await?,
-            Ok(_) => unreachable!("the pool answers Durable to a request for durability"),
+            Ok(upto) => self.durable_upto(upto).await?,
             // Closed: who closed it has the last word.
             Err(Error::NoSuchStream { .. }) => self.closing = true,
             Err(error) => return Err(failed(error)),
@@ -346,7 +346,7 @@ impl<'a> Session<'a> {
     async fn durable_from(&mut self, to: Bytes) -> Result<(), Over> {
         // What was asked for was answered with an offset of the old place, or with this one.
         if let Some(of_before) = self.durable.take() {
-            let _ = handed(of_before).await;
+            let _ = of_before.end().await;
         }
         (self.offset, self.beyond) = (to, to);
         if self.end.durable(to) {
@@ -357,16 +357,16 @@ impl<'a> Session<'a> {
 
     async fn sync(&mut self) -> Result<(), Over> {
         self.take_note().await?;
-        let op = Op::StreamSync { stream: self.opened.stream };
-        let upto = self.ask.durable(op).await.map_err(failed)?;
+        let op = calls::StreamSync { stream: self.opened.stream };
+        let upto = self.ask.call(op).await.map_err(failed)?;
         self.durable_upto(upto).await?;
         self.output.send(Head::Synced { upto }, &[]).await
     }
 
     async fn seek(&mut self, tag: u64, to: Bytes) -> Result<(), Over> {
         self.take_note().await?;
-        match self.ask.op(Op::StreamSeek { stream: self.opened.stream, to }).await {
-            Ok(Answer::Ready { at, steady, seeks }) => {
+        match self.ask.call(calls::StreamSeek { stream: self.opened.stream, to }).await {
+            Ok(Ready { at, steady, seeks }) => {
                 self.seeks = seeks;
                 (self.paused, self.waits) = (false, false);
                 if self.opened.mode.writes() {
@@ -380,7 +380,6 @@ impl<'a> Session<'a> {
                 }
                 self.output.send(Head::Sought { first, offset: to, ready }, &[]).await
             }
-            Ok(_) => unreachable!("the pool answers Ready to a seek"),
             Err(error @ (Error::NoSuchStream { .. } | Error::ShuttingDown)) => Err(failed(error)),
             Err(error) => self.output.fail(tag, &crate::problem::of(&error)).await,
         }
@@ -392,9 +391,9 @@ impl<'a> Session<'a> {
 }
 
 /// What was asked for, when it comes; never, where nothing was.
-async fn arrival(coming: &mut Option<Coming>) -> (Result<Answer, Error>, Handed) {
+async fn arrival<O: Operation>(coming: &mut Option<Coming<O>>) -> Came<O> {
     let Some(receiver) = coming else { return std::future::pending().await };
-    let answer = handed(receiver).await;
+    let answer = receiver.handed().await;
     *coming = None;
     answer
 }

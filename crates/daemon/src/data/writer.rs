@@ -5,9 +5,9 @@
 
 use super::frames::{Outgoing, Over, failed, misplaced};
 use super::listening::Listening;
-use crate::pool::{Answer, Ask};
+use crate::pool::Ask;
 use crate::sessions::Opened;
-use node::{Error, Op};
+use node::{Error, calls};
 use tokio::sync::watch;
 use units::{Bytes, Duration};
 use wire::frame::Head;
@@ -56,11 +56,11 @@ async fn take_bytes(
             }
             (Head::Sync, _) => {
                 stopped = None;
-                let upto = ask.durable(Op::StreamSync { stream }).await.map_err(failed)?;
+                let upto = ask.call(calls::StreamSync { stream }).await.map_err(failed)?;
                 output.send(Head::Synced { upto }, &[]).await?;
             }
             (Head::Seek { tag, offset: to }, _) => {
-                match ask.op(Op::StreamSeek { stream, to }).await {
+                match ask.call(calls::StreamSeek { stream, to }).await {
                     Ok(_) => {
                         (upto, stopped) = (to, None);
                         sought.send_replace(to);
@@ -89,14 +89,13 @@ async fn write(
     let mut done = 0;
     while done < len {
         let len_max = Bytes::new((len - done) as u64);
-        let (room, handed) = ask.op_handed(Op::StreamRoom { stream, len_max }).await;
+        let (room, handed) = ask.call_handed(calls::StreamRoom { stream, len_max }).await;
         let mut room = match room {
-            Ok(Answer::Room { room }) => {
+            Ok(room) => {
                 // From here on the program's bytes are read into it.
                 ask.delivered(&handed);
                 room
             }
-            Ok(_) => unreachable!("the pool answers Room to a request for room"),
             Err(error) => {
                 input.discard(len - done).await?;
                 return Ok((Bytes::new(done as u64), Some(error)));
@@ -107,7 +106,7 @@ async fn write(
         input.fill(room.as_mut(), 0, piece).await?;
         drop(room);
         let piece_len = Bytes::new(piece as u64);
-        ask.done(Op::StreamWrite { stream, len: piece_len }).await.map_err(failed)?;
+        ask.call(calls::StreamWrite { stream, len: piece_len }).await.map_err(failed)?;
         done += piece;
     }
     Ok((Bytes::new(done as u64), None))
@@ -130,7 +129,7 @@ async fn tell_durable(
                 beyond = *sought.borrow_and_update();
                 continue;
             }
-            durable = ask.durable(Op::StreamDurable { stream, beyond }) => durable,
+            durable = ask.call(calls::StreamDurable { stream, beyond }) => durable,
         };
         match durable {
             // The writer has gone elsewhere, which is about to be heard here.

@@ -410,7 +410,7 @@ impl State {
         let block_len = self.device.block_of(stream).ok_or_else(gone)?;
         let from = (offset - block_len * block).as_usize();
         let part = Part { buffer, from, len: len.as_usize(), handed: now };
-        Ok(Answer::Data { chunk: Box::new(part), offset })
+        Ok(Answer::Data { bytes: Box::new(part), offset })
     }
 
     /// Takes back the blocks that have left a stream's window, as far as nobody has them.

@@ -9,13 +9,13 @@ use crate::api::{Control, Failure, open_stream};
 use crate::control::Carriage;
 use crate::data::account::{Account, Place};
 use crate::pieces::{Piece, pieces};
-use crate::pool::{self, Answer, Ask, Chunk, Handed, handed};
+use crate::pool::{self, Ask, Came, Chunk, Handed};
 use crate::quotas::Peer;
 use crate::scope;
 use crate::sessions::Stop;
 use axum::body::Body;
 use hyper::body::{Frame, SizeHint};
-use node::{Error, Mode, Op, Priority, StreamId};
+use node::{Error, Mode, Playout, Priority, StreamId, calls};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::pin::Pin;
@@ -144,8 +144,8 @@ struct Reading {
 struct Ahead {
     piece: Piece,
     place: Place,
-    coming: pool::Coming,
-    came: Option<(Result<Answer, Error>, Handed)>,
+    coming: pool::Coming<calls::Read>,
+    came: Option<Came<calls::Read>>,
 }
 
 impl Reading {
@@ -182,7 +182,7 @@ impl Reading {
     fn begin(&self, since: Instant, piece: Piece, place: Place) -> Ahead {
         let volume = self.found.known.clone();
         let (offset, len) = piece.blocks();
-        let op = Op::Read { volume, offset, len, priority: self.priority };
+        let op = calls::Read { volume, offset, len, priority: self.priority };
         Ahead { piece, place, coming: self.ask.begin_since(since, op), came: None }
     }
 }
@@ -191,19 +191,14 @@ impl Reading {
 async fn send_first(ahead: &mut VecDeque<Ahead>, taker: &Taker) -> Result<(), Option<Error>> {
     let first = ahead.front_mut().expect("asked only where there is one");
     if first.came.is_none() {
-        first.came = Some(handed(&mut first.coming).await);
+        first.came = Some(first.coming.handed().await);
     }
     let room = taker.reserve().await.map_err(|_| None)?;
     let Ahead { piece, place, came, .. } = ahead.pop_front().expect("looked at above");
     let (came, handed) = came.expect("it came");
-    match came? {
-        Answer::Data { chunk, .. } => {
-            let held = Held { chunk, piece, _place: place };
-            room.send(Ok((bytes::Bytes::from_owner(held), handed)));
-            Ok(())
-        }
-        _ => unreachable!("the pool answers a read with data"),
-    }
+    let held = Held { chunk: came?, piece, _place: place };
+    room.send(Ok((bytes::Bytes::from_owner(held), handed)));
+    Ok(())
 }
 
 /// A body that is read under a contract of its own.
@@ -218,10 +213,8 @@ pub async fn under_contract(
     (rate, carriage): (Rate, Carriage),
 ) -> Result<Body, Failure> {
     scope::promise(peer, rate)?;
-    let block = Op::Block { volume: found.known.clone(), mode: Mode::Read, rate };
-    let Answer::Block { block } = control.by(peer).op(block).await? else {
-        unreachable!("the pool answers Block to who asks for one")
-    };
+    let block = calls::Block { volume: found.known.clone(), mode: Mode::Read, rate };
+    let block = control.by(peer).call(block).await?;
     let contract =
         api::Contract { rate_bytes_per_second: rate, block_bytes: block, burst_bytes: block };
     let request = api::StreamOpen {
@@ -273,9 +266,9 @@ async fn play(
     let told = |error: Error| Some(error.to_string());
     while at < range.end {
         let len_max = range.end.saturating_sub(at).min(Bytes::new(BODY_MAX as u64));
-        let (read, handed) = ask.op_handed(Op::StreamRead { stream, len_max }).await;
+        let (read, handed) = ask.call_handed(calls::StreamRead { stream, len_max }).await;
         match read.map_err(told)? {
-            Answer::Data { chunk, .. } => {
+            Playout::Data { bytes: chunk, .. } => {
                 let len = Bytes::new(chunk.bytes().len() as u64);
                 // The window moves on when the client can take the next bytes.
                 let room = taker.reserve().await.map_err(|_| None)?;
@@ -283,11 +276,10 @@ async fn play(
                 ask.advance(stream, chunk, len).await.map_err(told)?;
                 at += len;
             }
-            Answer::Gap { offset, len } => {
+            Playout::Gap { offset, len } => {
                 return Err(Some(format!("{len} from {offset} on could not be read in time")));
             }
-            Answer::End => return Err(Some("the recorded bytes end here".into())),
-            _ => unreachable!("the pool answers a read with data, a gap or the end"),
+            Playout::End => return Err(Some("the recorded bytes end here".into())),
         }
     }
     Ok(())

@@ -15,7 +15,7 @@ use crate::pool::{Ask, Room};
 use crate::quotas::Peer;
 use axum::body::Body;
 use hyper::body::Body as _;
-use node::{Error, Op, Priority, Target, WriteRange};
+use node::{Error, Priority, Target, WriteRange, calls};
 use std::pin::Pin;
 use store::EXTENT;
 use tokio::task::JoinSet;
@@ -57,7 +57,7 @@ pub async fn write(
     // What was taken is written, whatever came after it.
     taken?;
     came?;
-    Ok(writing.ask.done(Op::Sync).await?)
+    Ok(writing.ask.call(calls::Sync {}).await?)
 }
 
 struct Writing {
@@ -124,7 +124,7 @@ impl Writing {
         let arrived = self.ask.0.now();
         let all = WriteRange::new(Bytes::new(piece.offset), Bytes::new(u64::from(piece.len)));
         let target = Target { volume: name.clone(), offset: all.offset, priority: self.priority };
-        let mut room = self.ask.room(Op::Room { len: all.room(), target: Some(target) }).await?;
+        let mut room = self.ask.call(calls::Room { len: all.room(), target: Some(target) }).await?;
         let memory = &mut room.bytes_mut()[all.skip().as_usize()..][..piece.len as usize];
         let mut filled = 0;
         let came = loop {

@@ -13,9 +13,9 @@ use crate::data::frames::{Outgoing, Over};
 use crate::limits::{FRAME_WITHIN, within};
 use crate::lock::Mutex;
 use crate::pieces::{Piece, pieces};
-use crate::pool::{Answer, Ask, Chunk, Handed, Room};
+use crate::pool::{Ask, Chunk, Handed, Room};
 use crate::timely::Lane;
-use node::{Error, Op, Priority, Target, VolumeId, WriteRange};
+use node::{Error, Priority, Target, VolumeId, WriteRange, calls};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
@@ -307,19 +307,14 @@ impl Shared {
     async fn room(&self, piece: Piece) -> Result<Box<dyn Room>, Error> {
         let (range, priority) = (piece.range(), self.priority);
         let target = Target { volume: self.volume.clone(), offset: range.offset, priority };
-        self.ask.room(Op::Room { len: range.room(), target: Some(target) }).await
+        self.ask.call(calls::Room { len: range.room(), target: Some(target) }).await
     }
 
     /// The whole blocks around a piece.
     async fn blocks(&self, came: Instant, piece: Piece) -> (Result<Box<dyn Chunk>, Error>, Handed) {
         let ((offset, len), volume) = (piece.blocks(), self.volume.clone());
-        let read = Op::Read { volume, offset, len, priority: self.priority };
-        let (read, handed) = self.ask.op_since(came, read).await;
-        let chunk = read.map(|answer| match answer {
-            Answer::Data { chunk, .. } => chunk,
-            _ => unreachable!("the pool answers a read with data"),
-        });
-        (chunk, handed)
+        let read = calls::Read { volume, offset, len, priority: self.priority };
+        self.ask.call_since(came, read).await
     }
 
     /// What of a range was ever written, as far as one look at the pool says it: runs from its
@@ -450,7 +445,7 @@ impl Shared {
     /// Answers a request that has no data to give.
     async fn ended(&self, whole: &Whole) -> Result<(), Over> {
         let failed = match whole.error() {
-            None if whole.durable => self.ask.done(Op::Sync).await.err(),
+            None if whole.durable => self.ask.call(calls::Sync {}).await.err(),
             failed => failed,
         };
         // What is durable was promised nothing: the wait for that is in no account.

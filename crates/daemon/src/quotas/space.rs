@@ -6,9 +6,8 @@
 //! shows what was begun ([`engine::Pool::submit`]): however many ask at once, none gets beyond.
 
 use super::{Holder, Peer, Quotas};
-use crate::pool::{Answer, Ask};
-use node::{Access, Error, Op, Ownership, Status, VolumeStatus};
-use tokio::sync::oneshot;
+use crate::pool::{Ask, Coming};
+use node::{Access, Op, Ownership, Status, VolumeStatus};
 use units::Bytes;
 use wire::{Code, Problem};
 
@@ -79,12 +78,8 @@ impl Quotas {
     /// Begins an operation on a volume, where what it adds is within the quotas of the
     /// user and the group whose the volume is or would be. An administrator makes others'
     /// volumes as large as he likes.
-    pub fn begin(
-        &self,
-        peer: &Peer,
-        ask: &Ask,
-        op: Op,
-    ) -> Result<oneshot::Receiver<Result<Answer, Error>>, Box<Problem>> {
+    pub fn begin(&self, peer: &Peer, ask: &Ask, op: impl Into<Op>) -> Result<Coming, Box<Problem>> {
+        let op = op.into();
         let _one = self.growing.lock();
         if let Some(more) = more(&op, ask)
             && (more.whose.uid == peer.uid || !self.is_administrator(peer))

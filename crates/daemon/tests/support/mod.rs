@@ -249,7 +249,7 @@ impl State {
             return Ok(Answer::End);
         }
         let chunk = Box::new(FakeChunk(data[at as usize..end as usize].to_vec()));
-        Ok(Answer::Data { chunk, offset: Bytes::new(at) })
+        Ok(Answer::Data { bytes: chunk, offset: Bytes::new(at) })
     }
 
     fn room(&mut self, stream: StreamId, len_max: Bytes) -> Result<Answer> {
@@ -320,7 +320,7 @@ impl State {
                 let mut bytes = self.volume(&volume)?.data.clone();
                 bytes.resize(size.as_usize(), 0);
                 let bytes = bytes[offset.as_usize()..][..len.as_usize()].to_vec();
-                Ok(Answer::Data { chunk: Box::new(FakeChunk(bytes)), offset })
+                Ok(Answer::Data { bytes: Box::new(FakeChunk(bytes)), offset })
             }
             Op::Room { len, .. } => Ok(self.new_room(0, len.get())),
             Op::Sync => Ok(Answer::Done),

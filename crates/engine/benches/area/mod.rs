@@ -2,8 +2,8 @@
 //! same blocks on the medium.
 
 use disk::Profile;
-use engine::{CreateOptions, DeviceSpec, Options, Pool, Reply};
-use node::{Op, Placement};
+use engine::{CreateOptions, DeviceSpec, Options, Pool};
+use node::{Placement, calls};
 use units::Bytes;
 
 /// What a disk is taken for whose transfers cost this beside their bytes.
@@ -34,11 +34,11 @@ pub fn make(disks: &[DeviceSpec], (size, volume): (Bytes, Bytes), fixed: &str) {
     let pool = Pool::open(disks, Options::default()).expect("the pool opens");
     pool.warnings().iter().for_each(|warning| println!("warning: {warning}"));
     let (name, placement) = ("area".into(), Placement::default());
-    let create = Op::VolumeCreate { name, size: volume, placement, access: Default::default() };
+    let create = calls::VolumeCreate { name, size: volume, placement, access: Default::default() };
     pool.call(create).expect("a volume is made");
     for block in 0..volume / Bytes::MIB {
-        let room = pool.call(Op::Room { len: Bytes::MIB, target: None });
-        let Ok(Reply::Room { mut room }) = room else { panic!("no memory") };
+        let room = pool.call(calls::Room { len: Bytes::MIB, target: None });
+        let mut room = room.expect("memory");
         room.chunks_exact_mut(8).zip(block << 20..).for_each(|(bytes, n)| {
             bytes.copy_from_slice(&n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_ne_bytes());
         });

@@ -17,7 +17,7 @@ use crate::backend::here::Here;
 use crate::backend::{Backend, Completion, region};
 use crate::lock::Mutex;
 use crate::sys::Event;
-use crate::{HostLateness, Pieces, Reply, thread};
+use crate::{HostLateness, Pieces, Reply, WindowReply, thread};
 use node::{
     Config, Contract, DiskAction, DiskCommand, DiskIndex, DiskPoll, DiskSetup, Error, Mode, Node,
     Op, Opening, Placement, Policy, StreamId, Who, WriteRange,
@@ -441,7 +441,7 @@ impl Program {
         })?;
         self.call(Op::Sync)?;
         let read = Op::Read { volume, offset, len, priority: None };
-        let Reply::Data { chunk, .. } = self.call(read)? else { panic!("no data") };
+        let Reply::Data { bytes: chunk, .. } = self.call(read)? else { panic!("no data") };
         assert_eq!(chunk.len(), len.as_usize());
         Ok(())
     }
@@ -501,7 +501,7 @@ impl Program {
     fn play(&self, volume: &str) -> Result<(), Error> {
         let stream = self.open(volume, Mode::Read)?;
         let piece = self.call(Op::StreamRead { stream, len_max: BLOCK })?;
-        let Reply::Data { chunk, .. } = piece else { panic!("{piece:?} is no data") };
+        let Reply::Data { bytes: chunk, .. } = piece else { panic!("{piece:?} is no data") };
         let mut chunk = Some(chunk);
         self.wait_for(|core, callback| {
             core.submit((Who::root(), None), Op::StreamClose { stream }, callback);
@@ -518,14 +518,16 @@ impl Program {
         let open = opening(volume, Mode::Read, Bytes::mib(1) - BLOCK * 4);
         let opened =
             self.wait_for(|core, callback| core.open_window(Who::root(), open, callback).unwrap())?;
-        let Reply::Shared { stream, .. } = opened else { panic!("{opened:?} is no window") };
+        let Reply::Window(WindowReply::Shared { stream, .. }) = opened else {
+            panic!("{opened:?} is no window")
+        };
         let (core, world) = (Arc::clone(&self.0.core), Arc::clone(&self.0));
         let bell = Box::new(move || world.news());
         let pieces = Pieces::new(core, Who::root(), stream, bell);
         for _ in 0..8 {
             pieces.ask();
             let told = self.0.wait(|_| pieces.take())?;
-            let Reply::Piece { piece, .. } = told else { panic!("{told:?} is no piece") };
+            let WindowReply::Piece { piece, .. } = told else { panic!("{told:?} is no piece") };
             self.call(Op::WindowMoved { stream, len: piece.len })?;
         }
         self.call(Op::StreamClose { stream }).map(drop)
@@ -536,7 +538,9 @@ impl Program {
         let open = opening(volume, Mode::Read, Bytes::ZERO);
         let opened =
             self.wait_for(|core, callback| core.open_window(Who::root(), open, callback).unwrap())?;
-        let Reply::Shared { stream, .. } = opened else { panic!("{opened:?} is no window") };
+        let Reply::Window(WindowReply::Shared { stream, .. }) = opened else {
+            panic!("{opened:?} is no window")
+        };
         self.call(Op::StreamClose { stream }).map(drop)
     }
 
@@ -545,10 +549,14 @@ impl Program {
         let open = opening(volume, Mode::Write, Bytes::ZERO);
         let opened =
             self.wait_for(|core, callback| core.open_window(Who::root(), open, callback).unwrap())?;
-        let Reply::Shared { stream, .. } = opened else { panic!("{opened:?} is no window") };
+        let Reply::Window(WindowReply::Shared { stream, .. }) = opened else {
+            panic!("{opened:?} is no window")
+        };
         for _ in 0..2 {
             let room = self.call(Op::WindowNext { stream })?;
-            let Reply::Piece { piece, .. } = room else { panic!("{room:?} is no piece") };
+            let Reply::Window(WindowReply::Piece { piece, .. }) = room else {
+                panic!("{room:?} is no piece")
+            };
             self.call(Op::WindowMoved { stream, len: piece.len })?;
         }
         self.call(Op::StreamClose { stream }).map(drop)
@@ -559,7 +567,7 @@ fn read_on(core: &Arc<Core>, volume: String, left: u64, end: Callback) {
     let (len, of, again) = (Bytes::kib(64), volume.clone(), Arc::clone(core));
     let offset = len * left;
     let next = Box::new(move |read: Result<Reply, Error>| match read {
-        Ok(Reply::Data { chunk, .. }) if left > 1 => {
+        Ok(Reply::Data { bytes: chunk, .. }) if left > 1 => {
             drop(chunk);
             read_on(&again, of, left - 1, end);
         }

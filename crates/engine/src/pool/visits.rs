@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::core::visits;
-use crate::{CreateOptions, DeviceSpec};
+use crate::{CreateOptions, DeviceSpec, WindowReply};
 use node::{Access, Contract, Mode, Opening, Placement};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::ThreadId;
@@ -160,7 +160,9 @@ fn a_block_of_a_window_costs_one_visit_and_one_by_copy_two() {
     let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
     pool.open_window(Who::root(), opening(), done).unwrap();
     let opened = opened.recv().unwrap();
-    let Ok(Reply::Shared { stream, .. }) = opened else { panic!("{opened:?} is no window") };
+    let Ok(Reply::Window(WindowReply::Shared { stream, .. })) = opened else {
+        panic!("{opened:?} is no window")
+    };
     let (bell, rung) = mpsc::channel();
     let pieces = pool.pieces(Who::root(), stream, move || bell.send(()).unwrap_or_default());
     let before = visits();
@@ -171,7 +173,8 @@ fn a_block_of_a_window_costs_one_visit_and_one_by_copy_two() {
             rung.recv().unwrap();
             continue;
         };
-        let Ok(Reply::Piece { piece: Piece { kind, offset, len, .. }, seeks: 0, .. }) = told else {
+        let Ok(WindowReply::Piece { piece: Piece { kind, offset, len, .. }, seeks: 0, .. }) = told
+        else {
             panic!("{told:?} is no piece")
         };
         assert_eq!((kind, offset, len), (Kind::Data, at, BLOCK), "in their order, each once");
@@ -193,7 +196,7 @@ fn a_block_of_a_window_costs_one_visit_and_one_by_copy_two() {
     let before = visits();
     for at in 0..BLOCKS {
         let read = pool.call(Op::StreamRead { stream, len_max: BLOCK }).unwrap();
-        let Reply::Data { chunk, offset } = read else { panic!("{read:?} is no data") };
+        let Reply::Data { bytes: chunk, offset } = read else { panic!("{read:?} is no data") };
         assert_eq!((offset, Bytes::new(chunk.len() as u64)), (BLOCK * at, BLOCK));
         let (moved, answer) = mpsc::channel();
         pool.advance(Who::root(), chunk, BLOCK, move |result| {
@@ -214,7 +217,9 @@ fn pieces_come_by_themselves_over_a_jump_until_the_end() {
     let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
     pool.open_window(Who::root(), opening(), done).unwrap();
     let opened = opened.recv().unwrap();
-    let Ok(Reply::Shared { stream, .. }) = opened else { panic!("{opened:?} is no window") };
+    let Ok(Reply::Window(WindowReply::Shared { stream, .. })) = opened else {
+        panic!("{opened:?} is no window")
+    };
     let (bell, rung) = mpsc::channel();
     let pieces = pool.pieces(Who::root(), stream, move || bell.send(()).unwrap_or_default());
     let next = || loop {
@@ -224,13 +229,13 @@ fn pieces_come_by_themselves_over_a_jump_until_the_end() {
         }
     };
     pieces.ask();
-    assert!(matches!(next(), Ok(Reply::Piece { seeks: 0, .. })));
+    assert!(matches!(next(), Ok(WindowReply::Piece { seeks: 0, .. })));
     let to = Bytes::mib(4) - BLOCK;
     let sought = pool.call(Op::StreamSeek { stream, to }).unwrap();
     assert!(matches!(sought, Reply::Ready { seeks: 1, .. }), "{sought:?}");
     let (mut last, mut ends) = (None, 0);
     while ends == 0 {
-        let Ok(Reply::Piece { piece, seeks, .. }) = next() else { panic!("no piece") };
+        let Ok(WindowReply::Piece { piece, seeks, .. }) = next() else { panic!("no piece") };
         match (seeks, piece.kind) {
             (0, _) => assert!(last.is_none(), "of before the jump, after it"),
             (1, Kind::Data) => assert_eq!(last.replace(piece.offset), None),
@@ -246,7 +251,7 @@ fn pieces_come_by_themselves_over_a_jump_until_the_end() {
     pieces.ask();
     // Whoever asks again at the end is told of it again.
     let is_end =
-        |told: &_| matches!(told, Ok(Reply::Piece { piece, .. }) if piece.kind == Kind::End);
+        |told: &_| matches!(told, Ok(WindowReply::Piece { piece, .. }) if piece.kind == Kind::End);
     let last = std::iter::repeat_with(next).find(|told| !is_end(told));
     assert!(matches!(last, Some(Err(Error::NoSuchStream { .. }))), "{last:?}");
 }

@@ -122,7 +122,7 @@ pub fn play(pool: &Pool, stream: StreamId) -> (Vec<(u64, u64)>, u64) {
     let (mut gaps, mut at) = (Vec::new(), 0);
     loop {
         match pool.call(Op::StreamRead { stream, len_max: Bytes::mib(1) }) {
-            Ok(Reply::Data { chunk, offset }) => {
+            Ok(Reply::Data { bytes: chunk, offset }) => {
                 assert_eq!(offset.get(), at);
                 check(&chunk, at);
                 at += chunk.len() as u64;
@@ -148,7 +148,7 @@ pub fn check(bytes: &[u8], from: u64) {
 
 pub fn read(pool: &Pool, volume: &str, offset: Bytes, len: Bytes) -> Result<Chunk, node::Error> {
     match pool.call(Op::Read { volume: volume.into(), offset, len, priority: None })? {
-        Reply::Data { chunk, .. } => Ok(chunk),
+        Reply::Data { bytes: chunk, .. } => Ok(chunk),
         other => panic!("{other:?}"),
     }
 }

@@ -1,7 +1,7 @@
 //! A program that uses every verb of a pool, and takes down what it was told.
 
 use crate::common::*;
-use engine::{DeviceSpec, Options, Pool, Reply};
+use engine::{DeviceSpec, Options, Pool, Reply, WindowReply};
 use node::{Error, Mode, Op, Placement, StreamId, WriteRange};
 use sim::history::{Event, Kind, ZEROS, fill, stamp_in};
 use std::sync::mpsc;
@@ -139,7 +139,7 @@ impl Program {
     fn read(&mut self, volume: u32, offset: Bytes, len: Bytes) -> bool {
         let at = self.tick();
         let read = Op::Read { volume: name(volume), offset, len, priority: None };
-        let Ok(Reply::Data { chunk, .. }) = self.call(read) else { return false };
+        let Ok(Reply::Data { bytes: chunk, .. }) = self.call(read) else { return false };
         self.found(at, volume, offset, &chunk);
         true
     }
@@ -215,7 +215,7 @@ impl Program {
                 let _ = self.call(Op::StreamSeek { stream, to: BLOCK });
             }
             match self.call(Op::StreamRead { stream, len_max: Bytes::kib(16) }) {
-                Ok(Reply::Data { chunk, offset }) => {
+                Ok(Reply::Data { bytes: chunk, offset }) => {
                     self.found(began, volume, offset, &chunk);
                     let len = Bytes::new(chunk.len() as u64);
                     drop(chunk);
@@ -239,7 +239,7 @@ impl Program {
         let asked = self.pool().open_window(node::Who::root(), opening, done);
         asked.ok()?;
         match opened.recv().expect("an answer") {
-            Ok(Reply::Shared { stream, memory, .. }) => Some((stream, memory)),
+            Ok(Reply::Window(WindowReply::Shared { stream, memory, .. })) => Some((stream, memory)),
             _ => {
                 self.refused += 1;
                 None
@@ -252,7 +252,9 @@ impl Program {
         let (stream, memory) = self.window(volume, Mode::Write)?;
         let (mut at, mut pieces, began) = (0, Vec::new(), self.tick());
         for _ in 0..4 {
-            let Ok(Reply::Piece { piece, .. }) = self.call(Op::WindowNext { stream }) else {
+            let Ok(Reply::Window(WindowReply::Piece { piece, .. })) =
+                self.call(Op::WindowNext { stream })
+            else {
                 break;
             };
             let mut bytes = vec![0; piece.len.as_usize()];
@@ -275,7 +277,9 @@ impl Program {
         let (stream, memory) = self.window(volume, Mode::Read)?;
         let _ = self.call(Op::WindowWaits { stream });
         for _ in 0..40 {
-            let Ok(Reply::Piece { piece, .. }) = self.call(Op::WindowNext { stream }) else {
+            let Ok(Reply::Window(WindowReply::Piece { piece, .. })) =
+                self.call(Op::WindowNext { stream })
+            else {
                 break;
             };
             match piece.kind {

@@ -7,7 +7,9 @@
 use daemon::quotas::{Quotas, Rules, Whole};
 use daemon::{convert, planning};
 use disk::{Model, Profile};
-use node::{Chance, Config, DiskIndex, DiskSetup, Node, Op, Opening, Policy, Reply, StreamId};
+use node::{
+    Chance, Config, DiskIndex, DiskSetup, Node, Op, Opening, Policy, Reply, StreamId, calls,
+};
 use serde::de::DeserializeOwned;
 use sim::{Metadata, SimDisk, Timing, World};
 use units::{Bytes, Duration};
@@ -151,7 +153,7 @@ fn plan(world: &mut World<Metadata>, kind: char, json: &str) -> bool {
     let Some(asked) = parsed::<api::PlanRequest>(json).filter(|_| kind == 'p') else {
         return false;
     };
-    let Ok(Reply::Planner(planner)) = world.call(Op::Plan) else { return false };
+    let Ok(planner) = world.call(calls::Plan {}) else { return false };
     if let Err(problem) = planning::plan(&planner, &asked) {
         assert!(!problem.detail.is_empty());
     }
@@ -164,7 +166,7 @@ pub fn answers(list: &str) -> (String, String) {
     let whole = Whole { memory: MEMORY, space: Bytes::mib(64) };
     let quotas = Quotas::new(&Rules::default(), whole, Vec::new());
     let volumes = convert::volumes(base.node.status(units::Instant::EPOCH).volumes, &quotas);
-    let Ok(Reply::Planner(planner)) = base.world().call(Op::Plan) else { panic!("no planner") };
+    let planner = base.world().call(calls::Plan {}).expect("a planner");
     let plan = planning::plan(&planner, &parsed(list).expect("a list")).expect("a plan");
     let text = |json: serde_json::Result<String>| json.expect("what is said can be written");
     let volumes = serde_json::to_string(&api::Volumes { volumes });

@@ -81,7 +81,7 @@ impl BestEffort {
                 Some(place) => core.services.account_at_once(now, place, what),
                 None => None,
             };
-            let data = Reply::Data { span, offset: range.start };
+            let data = Reply::Data { bytes: span, offset: range.start };
             core.answer_promised(waiter.ticket, Ok(data), promise);
             return None;
         }

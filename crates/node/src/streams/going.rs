@@ -73,7 +73,7 @@ impl Stream {
             core.answer(ask.ticket, Ok(Reply::Durable { upto: to }));
         }
         let (at, steady) = self.load_window(core, now);
-        core.answer(ticket, Ok(Reply::Ready { at, steady }));
+        core.answer(ticket, Ok(Reply::Ready { at, steady, seeks: 0 }));
     }
 
     /// Whoever waits for a writer to be at its new place hears this instead.

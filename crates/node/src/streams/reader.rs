@@ -244,7 +244,7 @@ impl Stream {
             self.held = len;
             let span = Span { offset: self.place(self.position), len };
             let ask = self.ask.take().expect("somebody asked");
-            let data = Reply::Data { span, offset: self.position };
+            let data = Reply::Data { bytes: span, offset: self.position };
             core.answer_promised(ask.ticket, Ok(data), promise);
         }
     }

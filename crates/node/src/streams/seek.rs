@@ -122,7 +122,7 @@ impl Stream {
     fn ready(&self, core: &Core, now: Instant, has_writer: bool) -> Reply {
         let first = self.block_at(self.position);
         let at = self.there_by(core, now, has_writer).next().filter(|&(block, _)| block == first);
-        Reply::Ready { at: at.map_or(now, |(_, at)| at), steady: self.steady }
+        Reply::Ready { at: at.map_or(now, |(_, at)| at), steady: self.steady, seeks: 0 }
     }
 
     /// Puts the window elsewhere, with what both have in common. Returns the requests that

@@ -181,7 +181,7 @@ impl Stream {
         let len = whole - offset;
         if let Some(upto) = self.early_upto(offset) {
             let span = Span { offset: self.place(offset), len: upto - offset };
-            return self.tell(core, Ok(Reply::Data { span, offset }), upto, None);
+            return self.tell(core, Ok(Reply::Data { bytes: span, offset }), upto, None);
         }
         if self.is_early_with_disk(block) {
             return;
@@ -202,7 +202,7 @@ impl Stream {
                 let len = end - offset;
                 let span = Span { offset: self.place(offset), len };
                 let promise = self.promise_of(core, now, block);
-                self.tell(core, Ok(Reply::Data { span, offset }), end, Some(promise));
+                self.tell(core, Ok(Reply::Data { bytes: span, offset }), end, Some(promise));
             }
             Some(Slot::Failed(..)) => {
                 let end = self.gap_end(core, block).min(length);
@@ -252,7 +252,7 @@ impl Stream {
         if is_near && has_room && self.is_loaded(core, now, block) {
             let span = Span { offset: self.place(shared.told), len: end - shared.told };
             let promise = self.promise_of_room(core, now);
-            self.tell(core, Ok(Reply::Room { span }), end, Some(promise));
+            self.tell(core, Ok(Reply::Room { room: span }), end, Some(promise));
         }
     }
 

@@ -133,7 +133,7 @@ impl Stream {
         self.held = len;
         let span = Span { offset: self.place(self.position), len };
         let promise = self.promise_of_room(core, now);
-        core.answer_promised(ask.ticket, Ok(Reply::Room { span }), Some(promise));
+        core.answer_promised(ask.ticket, Ok(Reply::Room { room: span }), Some(promise));
     }
 
     /// A block is on the disk, or a part of it, or the device failed on it. What of the block

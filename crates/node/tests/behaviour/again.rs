@@ -347,7 +347,7 @@ fn a_kept_service_is_tried_again_when_the_host_is_found_to_be_quicker() {
         }
         assert!(driver.step(units::Instant::MAX));
         asked.retain(|&ticket| match driver.answer(ticket) {
-            Some(Ok(Reply::Data { span, .. })) => {
+            Some(Ok(Reply::Data { bytes: span, .. })) => {
                 driver.done(Op::Release { span });
                 false
             }

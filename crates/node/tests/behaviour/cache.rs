@@ -79,7 +79,7 @@ fn a_write_makes_void_what_is_cached_and_what_is_on_its_way() {
     let read = driver.begin(read("film", at, PIECE));
     let write = driver.begin_write("film", 3, at, PIECE);
     driver.disks[0].holds = false;
-    let Ok(Reply::Data { span, .. }) = driver.wait(read) else { panic!("no data") };
+    let Ok(Reply::Data { bytes: span, .. }) = driver.wait(read) else { panic!("no data") };
     driver.done(Op::Release { span });
     assert_eq!(driver.wait(write), Ok(Reply::Done));
     check(&mut driver, 3, at, PIECE);
@@ -102,7 +102,7 @@ fn what_is_read_beside_a_write_is_not_cached() {
     let write = driver.begin_write("film", 2, Bytes::mib(4), PIECE);
     let read = driver.begin(read("film", Bytes::mib(4), PIECE));
     driver.disks[0].holds = false;
-    let Ok(Reply::Data { span, .. }) = driver.wait(read) else { panic!("no data") };
+    let Ok(Reply::Data { bytes: span, .. }) = driver.wait(read) else { panic!("no data") };
     driver.done(Op::Release { span });
     driver.wait(write).unwrap();
     let from = driver.journal.len();
@@ -115,12 +115,12 @@ fn what_one_program_has_in_its_hands_another_reads_from_the_disk() {
     let mut driver = cached();
     check(&mut driver, 1, Bytes::mib(4), PIECE);
     let from = driver.journal.len();
-    let Ok(Reply::Data { span: one, .. }) = driver.ask(read("film", Bytes::mib(4), Bytes::kib(8)))
+    let Ok(Reply::Data { bytes: one, .. }) = driver.ask(read("film", Bytes::mib(4), Bytes::kib(8)))
     else {
         panic!("no data")
     };
     let asked = driver.ask(read("film", Bytes::mib(4) + Bytes::kib(8), Bytes::kib(8)));
-    let Ok(Reply::Data { span: two, .. }) = asked else { panic!("no data") };
+    let Ok(Reply::Data { bytes: two, .. }) = asked else { panic!("no data") };
     assert_eq!(reads(&driver, from), 0, "not the same bytes");
     check(&mut driver, 1, Bytes::mib(4) + Bytes::kib(4), Bytes::kib(8));
     assert_eq!(reads(&driver, from), 1);
@@ -211,7 +211,9 @@ fn who_comes_to_what_is_on_its_way_waits_for_it() {
     driver.disks[0].holds = false;
     let from = driver.journal.len();
     for (ticket, piece) in [(third, 2), (fourth, 3)] {
-        let Ok(Reply::Data { span, offset }) = driver.wait(ticket) else { panic!("no data") };
+        let Ok(Reply::Data { bytes: span, offset }) = driver.wait(ticket) else {
+            panic!("no data")
+        };
         assert_eq!(offset, PIECE * piece);
         assert!(driver.bytes(span) == pattern(1, offset, PIECE));
         driver.done(Op::Release { span });
@@ -257,7 +259,7 @@ fn background_reads_are_read_ahead_and_leave_nothing_else() {
     let far = |number: u64| PIECE * (number * 97 % 256);
     for number in 0..16 {
         let asked = read_as("film", far(number), PIECE, Priority::Background);
-        let Ok(Reply::Data { span, .. }) = driver.ask(asked) else { panic!("no data") };
+        let Ok(Reply::Data { bytes: span, .. }) = driver.ask(asked) else { panic!("no data") };
         driver.done(Op::Release { span });
     }
     assert_eq!(driver.node.status(driver.now).memory.kept, Bytes::ZERO);
@@ -278,7 +280,7 @@ fn users_have_equal_shares() {
     for number in 0..512 {
         let asked = read("film", Bytes::mib(4) + PIECE * (number * 37 % 192), PIECE);
         let ticket = driver.begin_as(greedy.clone(), asked);
-        let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!("no data") };
+        let Ok(Reply::Data { bytes: span, .. }) = driver.wait(ticket) else { panic!("no data") };
         driver.done(Op::Release { span });
     }
     let from = driver.journal.len();
@@ -339,7 +341,7 @@ fn what_is_read_before_a_claimed_write_is_done_is_not_cached() {
     let before = driver.begin(before);
     driver.disks[0].holds = false;
     for ticket in [other, before] {
-        let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!("no data") };
+        let Ok(Reply::Data { bytes: span, .. }) = driver.wait(ticket) else { panic!("no data") };
         driver.done(Op::Release { span });
     }
     assert!(!driver.is_answered(write));
@@ -408,7 +410,7 @@ fn whoever_asks_for_memory_has_it_at_once_whatever_is_cached() {
                     }
                     7 => {
                         let asked = driver.ask(room(PIECE * (1 + where_ % 16)));
-                        if let Ok(Reply::Room { span }) = asked {
+                        if let Ok(Reply::Room { room: span }) = asked {
                             rooms[side].push(span);
                         }
                         format!("{}", asked.is_ok())
@@ -462,7 +464,8 @@ fn answers_from_memory_are_under_contract() {
     check(&mut driver, 1, Bytes::mib(4), PIECE);
     assert_eq!(account(&driver).requests, 1);
     for _ in 0..9 {
-        let Ok(Reply::Data { span, .. }) = driver.at_once(read("film", Bytes::mib(4), PIECE))
+        let Ok(Reply::Data { bytes: span, .. }) =
+            driver.at_once(read("film", Bytes::mib(4), PIECE))
         else {
             panic!("not from memory")
         };
@@ -488,7 +491,7 @@ fn who_waits_for_what_is_read_ahead_never_has_another_volumes_bytes() {
         }
         driver.disks[0].holds = true;
         let fifth = driver.at_once(read("film", PIECE * 4, PIECE));
-        let Ok(Reply::Data { span, .. }) = fifth else { panic!("{fifth:?}") };
+        let Ok(Reply::Data { bytes: span, .. }) = fifth else { panic!("{fifth:?}") };
         driver.done(Op::Release { span });
         let waits = driver.begin(read("film", PIECE * 8, PIECE));
         assert!(!driver.is_answered(waits));
@@ -533,7 +536,7 @@ fn who_waits_for_memory_never_has_another_volumes_bytes() {
 fn as_user(driver: &mut Driver, uid: u32, offset: Bytes, len: Bytes) {
     let who = Who { uid, ..Who::root() };
     let ticket = driver.begin_as(who, read("film", offset, len));
-    let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!("no data") };
+    let Ok(Reply::Data { bytes: span, .. }) = driver.wait(ticket) else { panic!("no data") };
     driver.done(Op::Release { span });
 }
 
@@ -576,7 +579,9 @@ fn who_keeps_what_he_was_lent_leaves_the_cache_to_others() {
         .map(|number| {
             let asked = read("film", Bytes::mib(number * 5 % 12), Bytes::MIB);
             let ticket = driver.begin_as(who.clone(), asked);
-            let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!("no data") };
+            let Ok(Reply::Data { bytes: span, .. }) = driver.wait(ticket) else {
+                panic!("no data")
+            };
             span
         })
         .collect();

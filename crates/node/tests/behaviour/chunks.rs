@@ -68,7 +68,7 @@ fn all_of(driver: &mut Driver, stream: StreamId) -> (Vec<u8>, Vec<(u64, u64)>) {
     let (mut bytes, mut gaps) = (Vec::new(), Vec::new());
     loop {
         match driver.ask(Op::StreamRead { stream, len_max: BLOCK }) {
-            Ok(Reply::Data { span, offset }) => {
+            Ok(Reply::Data { bytes: span, offset }) => {
                 assert_eq!(offset.get(), bytes.len() as u64);
                 bytes.extend(driver.bytes(span));
                 driver.done(Op::StreamAdvance { stream, len: span.len });
@@ -167,7 +167,7 @@ fn what_waits_already_is_cut_too_and_answered_once() {
     let from = driver.journal.len();
     promise_shorter(&mut driver);
     for (n, ticket) in (0u64..).zip(reads) {
-        let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!("no data") };
+        let Ok(Reply::Data { bytes: span, .. }) = driver.wait(ticket) else { panic!("no data") };
         assert!(driver.bytes(span) == pattern(1, Bytes::mib(n), Bytes::MIB), "{n}");
         driver.done(Op::Release { span });
     }
@@ -231,7 +231,7 @@ fn an_operation_fails_where_any_chunk_of_it_does() {
         let first = driver.begin(read("film", Bytes::mib(4), Bytes::MIB));
         let second = driver.begin(read("film", Bytes::ZERO, Bytes::MIB));
         promise_shorter(&mut driver);
-        let Ok(Reply::Data { span, .. }) = driver.wait(first) else { panic!("no data") };
+        let Ok(Reply::Data { bytes: span, .. }) = driver.wait(first) else { panic!("no data") };
         driver.done(Op::Release { span });
         let told = driver.wait(second);
         assert!(matches!(told, Err(Error::Device { .. })), "{bad}: {told:?}");

@@ -25,7 +25,7 @@ fn part(driver: &mut Driver, stream: StreamId, is_shared: bool, used: Bytes) -> 
     let len_max = Bytes::mib(1);
     let ask =
         if is_shared { Op::WindowNext { stream } } else { Op::StreamRead { stream, len_max } };
-    let Ok(Reply::Data { span, offset }) = driver.ask(ask) else { panic!("no data") };
+    let Ok(Reply::Data { bytes: span, offset }) = driver.ask(ask) else { panic!("no data") };
     assert!(driver.bytes(span) == pattern(1, offset, span.len), "{span:?} at {offset}");
     let len = span.len.min(used);
     let done = match is_shared {

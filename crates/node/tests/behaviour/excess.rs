@@ -20,7 +20,7 @@ fn fill(driver: &mut Driver, stream: StreamId, len: Bytes, until: Instant) -> bo
     let ticket = driver.begin(Op::StreamRoom { stream, len_max: len });
     driver.run_to(until);
     match driver.answer(ticket) {
-        Some(Ok(Reply::Room { span })) => {
+        Some(Ok(Reply::Room { room: span })) => {
             driver.memory.put(span.offset, &pattern(2, at, span.len));
             driver.done(Op::StreamWrite { stream, len: span.len });
             true
@@ -178,7 +178,7 @@ fn a_block_is_under_contract_once_the_playout_point_is_past_it() {
     }
     driver.disks[0].holds = true;
     for block in 0..3 {
-        let Ok(Reply::Room { span }) = driver.at_once(Op::WindowNext { stream }) else {
+        let Ok(Reply::Room { room: span }) = driver.at_once(Op::WindowNext { stream }) else {
             panic!("no room for block {block}")
         };
         driver.memory.put(span.offset, &pattern(2, BLOCK * block, span.len));
@@ -205,7 +205,7 @@ fn a_writer_that_goes_elsewhere_gains_no_excess_by_it() {
     driver.disks[0].holds = true;
     let from = driver.now;
     for block in 0..3 {
-        let Ok(Reply::Room { span }) = driver.at_once(Op::WindowNext { stream }) else {
+        let Ok(Reply::Room { room: span }) = driver.at_once(Op::WindowNext { stream }) else {
             panic!("no room for block {block}")
         };
         driver.memory.put(span.offset, &pattern(2, BLOCK * block, span.len));

@@ -149,7 +149,7 @@ fn an_extent_is_not_moved_away_under_a_read_that_waits() {
         for ticket in std::mem::take(&mut waiting) {
             match driver.answer(ticket) {
                 Some(answer) => {
-                    let Ok(Reply::Data { span, .. }) = answer else { panic!("{answer:?}") };
+                    let Ok(Reply::Data { bytes: span, .. }) = answer else { panic!("{answer:?}") };
                     driver.done(Op::Release { span });
                 }
                 None => waiting.push(ticket),
@@ -457,7 +457,7 @@ fn best_effort_is_cut_to_the_slack_that_is_left_for_it() {
         let longest = all.max().unwrap();
         driver.disks[0].holds = false;
         for ticket in [first, ticket] {
-            let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!() };
+            let Ok(Reply::Data { bytes: span, .. }) = driver.wait(ticket) else { panic!() };
             driver.done(Op::Release { span });
         }
         longest

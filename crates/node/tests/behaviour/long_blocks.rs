@@ -69,7 +69,7 @@ fn all_of(driver: &mut Driver, stream: StreamId) -> (Vec<u8>, Vec<(u64, u64)>) {
     let (mut bytes, mut gaps) = (Vec::new(), Vec::new());
     loop {
         match driver.ask(Op::StreamRead { stream, len_max: Bytes::mib(16) }) {
-            Ok(Reply::Data { span, offset }) => {
+            Ok(Reply::Data { bytes: span, offset }) => {
                 assert_eq!(offset.get(), bytes.len() as u64);
                 bytes.extend(driver.bytes(span));
                 driver.done(Op::StreamAdvance { stream, len: span.len });
@@ -120,7 +120,7 @@ fn nothing_comes_between_the_parts_of_a_block() {
     for _ in 0..400 {
         driver.step(driver.now + Duration::from_secs(1));
         waits.retain(|&ticket| match driver.answer(ticket) {
-            Some(Ok(Reply::Data { span, .. })) => {
+            Some(Ok(Reply::Data { bytes: span, .. })) => {
                 driver.done(Op::Release { span });
                 false
             }
@@ -182,7 +182,7 @@ fn in_a_shared_window_a_failed_run_is_a_gap_between_pieces() {
     let mut pieces = Vec::new();
     loop {
         let (kind, offset, len) = match driver.ask(Op::WindowNext { stream }) {
-            Ok(Reply::Data { span, offset }) => {
+            Ok(Reply::Data { bytes: span, offset }) => {
                 assert!(driver.bytes(span) == pattern(1, offset, span.len));
                 ("data", offset, span.len)
             }
@@ -413,7 +413,7 @@ fn jumps_beside_a_run_that_failed_are_answered() {
         let jump = driver.ask(Op::StreamSeek { stream, to });
         assert!(matches!(jump, Ok(Reply::Ready { .. })), "{jump:?}");
     }
-    let Ok(Reply::Data { span, offset }) =
+    let Ok(Reply::Data { bytes: span, offset }) =
         driver.ask(Op::StreamRead { stream, len_max: Bytes::MIB })
     else {
         panic!("no data")
@@ -449,7 +449,7 @@ fn what_was_lost_of_a_block_stays_lost_where_the_volume_grows_within_it() {
     let (mut at, mut gaps) = (Bytes::mib(8), Vec::new());
     while at < Bytes::mib(24) {
         match driver.ask(Op::StreamRead { stream, len_max: Bytes::mib(8) }) {
-            Ok(Reply::Data { span, offset }) => {
+            Ok(Reply::Data { bytes: span, offset }) => {
                 assert!(driver.bytes(span) == pattern(1, offset, span.len), "at {offset}");
                 driver.done(Op::StreamAdvance { stream, len: span.len });
                 at += span.len;
@@ -606,7 +606,7 @@ fn the_longest_block_is_written_and_read_in_its_runs() {
     let from = driver.journal.len();
     let writer = driver.writer("film", contract);
     let room = driver.ask(Op::StreamRoom { stream: writer, len_max: block });
-    let Ok(Reply::Room { span }) = room else { panic!("{room:?}") };
+    let Ok(Reply::Room { room: span }) = room else { panic!("{room:?}") };
     assert_eq!(span.len, block);
     driver.memory.put(span.offset, &pattern(5, Bytes::ZERO, block));
     driver.done(Op::StreamWrite { stream: writer, len: block });

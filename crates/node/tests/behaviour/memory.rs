@@ -15,7 +15,7 @@ fn film() -> Driver {
 
 fn span_of(answer: Option<Result<Reply, Error>>) -> Option<Span> {
     match answer? {
-        Ok(Reply::Room { span } | Reply::Data { span, .. }) => Some(span),
+        Ok(Reply::Room { room: span } | Reply::Data { bytes: span, .. }) => Some(span),
         other => panic!("{other:?} is no memory"),
     }
 }

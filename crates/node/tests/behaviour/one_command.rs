@@ -25,7 +25,7 @@ fn together(
     let busy = driver.begin(read("film", Bytes::ZERO, Bytes::kib(4)));
     let tickets = pieces.map(|piece| ask(driver, START + PIECE * piece)).collect();
     driver.disks[0].holds = false;
-    let Ok(Reply::Data { span, .. }) = driver.wait(busy) else { panic!("no data") };
+    let Ok(Reply::Data { bytes: span, .. }) = driver.wait(busy) else { panic!("no data") };
     driver.done(Op::Release { span });
     tickets
 }
@@ -75,7 +75,7 @@ fn reads_of_several_operations_are_one_command() {
         ticket
     });
     for (piece, read) in (0..).zip(reads) {
-        let Ok(Reply::Data { span, offset }) = driver.wait(read) else { panic!("no data") };
+        let Ok(Reply::Data { bytes: span, offset }) = driver.wait(read) else { panic!("no data") };
         assert_eq!(offset, START + PIECE * piece);
         assert!(driver.bytes(span) == pattern(1, offset, PIECE));
         driver.done(Op::Release { span });
@@ -104,7 +104,7 @@ fn who_is_served_together_with_what_fails_is_served_by_himself() {
     let reads = together(&mut driver, 0..8, |driver, at| driver.begin(read("film", at, PIECE)));
     for (piece, read) in (0..).zip(reads) {
         match driver.wait(read) {
-            Ok(Reply::Data { span, offset }) => {
+            Ok(Reply::Data { bytes: span, offset }) => {
                 assert!(piece != 3 && driver.bytes(span) == pattern(7, offset, PIECE), "{piece}");
                 driver.done(Op::Release { span });
             }

@@ -117,7 +117,7 @@ fn nine_bits_say_who_may_read_and_write_and_the_owner_who_may_do_more() {
     // A write that is not let is not done, and its memory comes back.
     let mut driver = film(0o755);
     let ticket = driver.begin_as(other(), room(Bytes::kib(4)));
-    let Ok(Reply::Room { span }) = driver.wait(ticket) else { panic!("anybody has memory") };
+    let Ok(Reply::Room { room: span }) = driver.wait(ticket) else { panic!("anybody has memory") };
     let range = node::WriteRange::new(Bytes::ZERO, Bytes::kib(4));
     assert_eq!(told(&mut driver, other(), write("film", range, span)), refused(Act::Write));
     assert_eq!(driver.node.status(driver.now).memory.best_effort, Bytes::ZERO);

@@ -57,7 +57,7 @@ fn record(driver: &mut Driver, stream: StreamId, upto: Bytes) {
         let at = driver.node.stream(stream).unwrap().position;
         let len_max = (upto - at).min(PART);
         match driver.ask(Op::StreamRoom { stream, len_max }) {
-            Ok(Reply::Room { span }) => {
+            Ok(Reply::Room { room: span }) => {
                 driver.memory.put(span.offset, &expected(at, span.len));
                 driver.done(Op::StreamWrite { stream, len: span.len });
             }
@@ -152,7 +152,7 @@ fn a_writer_waits_for_the_commit_that_gives_up_what_it_writes_over() {
             waits = Some(ticket);
             break;
         };
-        let Ok(Reply::Room { span }) = answer else { panic!("{answer:?} is no room") };
+        let Ok(Reply::Room { room: span }) = answer else { panic!("{answer:?} is no room") };
         driver.memory.put(span.offset, &expected(at, span.len));
         driver.done(Op::StreamWrite { stream, len: span.len });
     }
@@ -182,7 +182,7 @@ fn a_reader_that_is_left_behind_hears_of_a_gap_and_goes_on() {
     let began = driver.now;
     while at < start + Bytes::mib(4) {
         match driver.ask(Op::StreamRead { stream: reader, len_max: PART }).unwrap() {
-            Reply::Data { span, offset } => {
+            Reply::Data { bytes: span, offset } => {
                 assert_eq!(offset, at);
                 assert!(driver.bytes(span) == expected(at, span.len), "at {at}");
                 driver.done(Op::StreamAdvance { stream: reader, len: span.len });
@@ -225,7 +225,7 @@ fn a_shared_window_goes_over_a_gap_of_a_ring_at_once() {
     let began = driver.now;
     while at < start + Bytes::mib(2) {
         let len = match driver.ask(Op::WindowNext { stream: reader }).unwrap() {
-            Reply::Data { span, offset } => {
+            Reply::Data { bytes: span, offset } => {
                 assert_eq!(offset, at);
                 assert!(driver.bytes(span) == expected(at, span.len), "at {at}");
                 told += span.len;

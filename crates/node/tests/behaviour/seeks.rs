@@ -15,7 +15,7 @@ fn film(disks: usize) -> Driver {
 
 pub fn seek(driver: &mut Driver, stream: StreamId, to: Bytes) -> (Instant, Instant) {
     match driver.at_once(Op::StreamSeek { stream, to }) {
-        Ok(Reply::Ready { at, steady }) => (at, steady),
+        Ok(Reply::Ready { at, steady, .. }) => (at, steady),
         other => panic!("{other:?}"),
     }
 }
@@ -112,7 +112,7 @@ fn an_idle_disk_serves_a_seek_at_once_and_once_a_period() {
     // comes anew, once a period, and one that the disk serves with it ahead of its own.
     let others = |driver: &mut Driver, reads: &mut Vec<node::Ticket>| {
         reads.retain(|&ticket| match driver.answer(ticket) {
-            Some(Ok(Reply::Data { span, .. })) => {
+            Some(Ok(Reply::Data { bytes: span, .. })) => {
                 driver.done(Op::Release { span });
                 false
             }
@@ -147,7 +147,7 @@ fn who_waits_has_the_data_of_the_new_place_and_a_seek_beyond_the_end_changes_not
     let beyond = Err(Error::BeyondEnd { size: Bytes::mib(16) });
     assert_eq!(driver.at_once(Op::StreamSeek { stream, to }), beyond);
     seek(&mut driver, stream, Bytes::mib(5));
-    let Ok(Reply::Data { span, offset }) = driver.wait(waits) else { panic!("no data") };
+    let Ok(Reply::Data { bytes: span, offset }) = driver.wait(waits) else { panic!("no data") };
     assert_eq!(offset, Bytes::mib(5));
     assert!(driver.bytes(span) == pattern(1, offset, span.len));
     // What was given before is void.
@@ -177,7 +177,7 @@ fn a_command_under_way_keeps_its_memory() {
             0 => waits,
             _ => driver.begin(Op::StreamRead { stream, len_max: BLOCK }),
         };
-        let Ok(Reply::Data { span, offset }) = driver.wait(waits) else { panic!("no data") };
+        let Ok(Reply::Data { bytes: span, offset }) = driver.wait(waits) else { panic!("no data") };
         assert_eq!(offset, Bytes::mib(8) + BLOCK * block);
         assert!(driver.bytes(span) == pattern(1, offset, BLOCK));
         driver.done(Op::StreamAdvance { stream, len: BLOCK });
@@ -216,7 +216,8 @@ fn seeks_of_shared_windows_long_windows_and_other_policies() {
             assert_eq!(driver.node.stream(stream).unwrap().promised, keeps, "{policy:?}");
             let (at, steady) = seek(&mut driver, stream, Bytes::mib(9));
             assert!(at <= steady && steady > driver.now);
-            let Ok(Reply::Data { span, offset }) = driver.ask(Op::WindowNext { stream }) else {
+            let Ok(Reply::Data { bytes: span, offset }) = driver.ask(Op::WindowNext { stream })
+            else {
                 panic!("no data")
             };
             assert_eq!(offset, Bytes::mib(9));
@@ -240,7 +241,8 @@ fn to_begin_at_once_changes_nothing_for_a_reader_that_plays() {
     assert!(matches!(driver.at_once(Op::StreamBegin { stream }), Ok(Reply::Ready { .. })));
     assert_eq!(driver.next(stream, BLOCK).0, Bytes::ZERO);
     assert!(driver.now - from <= PERIOD * 2, "{:?}, not a window's time", driver.now - from);
-    let Ok(Reply::Data { span, .. }) = driver.ask(Op::StreamRead { stream, len_max: BLOCK }) else {
+    let Ok(Reply::Data { bytes: span, .. }) = driver.ask(Op::StreamRead { stream, len_max: BLOCK })
+    else {
         panic!("no data")
     };
     assert!(matches!(driver.at_once(Op::StreamBegin { stream }), Ok(Reply::Ready { .. })));

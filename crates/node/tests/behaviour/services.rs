@@ -35,7 +35,7 @@ impl Greedy {
     fn pump(&mut self, driver: &mut Driver) {
         let before = self.reads.len();
         self.reads.retain(|&ticket| match driver.answer(ticket) {
-            Some(Ok(Reply::Data { span, .. })) => {
+            Some(Ok(Reply::Data { bytes: span, .. })) => {
                 driver.done(Op::Release { span });
                 false
             }
@@ -91,7 +91,9 @@ fn answers_in_time_are_in_time_beside_greedy_programs() {
         let next = driver.now + ms(200);
         let asked = driver.now;
         let ticket = driver.begin(read("film", LEN * round, LEN));
-        let Ok(Reply::Data { span, .. }) = greedy.wait(&mut driver, ticket) else { panic!() };
+        let Ok(Reply::Data { bytes: span, .. }) = greedy.wait(&mut driver, ticket) else {
+            panic!()
+        };
         assert!(driver.now - asked <= ms(100), "{:?}", driver.now - asked);
         assert!(driver.bytes(span) == pattern(1, LEN * round, LEN));
         driver.done(Op::Release { span });
@@ -104,7 +106,9 @@ fn answers_in_time_are_in_time_beside_greedy_programs() {
     let tickets = [0, 1].map(|round| driver.begin(read("film", LEN * round, LEN)));
     let asked = driver.now;
     for (number, ticket) in (0..).zip(tickets) {
-        let Ok(Reply::Data { span, .. }) = greedy.wait(&mut driver, ticket) else { panic!() };
+        let Ok(Reply::Data { bytes: span, .. }) = greedy.wait(&mut driver, ticket) else {
+            panic!()
+        };
         assert!(driver.now - asked <= ms(100) + ms(200) * number);
         driver.done(Op::Release { span });
     }
@@ -113,7 +117,7 @@ fn answers_in_time_are_in_time_beside_greedy_programs() {
     // does in one command.
     let before = driver.journal.len();
     let ticket = driver.begin(read("film", Bytes::ZERO, LEN * 2));
-    let Ok(Reply::Data { span, .. }) = greedy.wait(&mut driver, ticket) else { panic!() };
+    let Ok(Reply::Data { bytes: span, .. }) = greedy.wait(&mut driver, ticket) else { panic!() };
     driver.done(Op::Release { span });
     let own = driver.since(before).iter().filter(|done| {
         done.report.is_some_and(|report| report.whose == Carrier::Operation(Some(ticket)))
@@ -250,7 +254,7 @@ fn a_rate_is_had_beside_greedy_programs_and_more_in_an_idle_pool() {
     assert!(told.requests > 0 && told.latency_max > Duration::ZERO);
     // Alone it has all of the disk.
     while let Some(ticket) = greedy.reads.pop() {
-        if let Ok(Reply::Data { span, .. }) = own.wait(&mut driver, ticket) {
+        if let Ok(Reply::Data { bytes: span, .. }) = own.wait(&mut driver, ticket) {
             driver.done(Op::Release { span });
         }
     }

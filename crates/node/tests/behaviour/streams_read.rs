@@ -57,7 +57,9 @@ fn pieces_of_a_block_come_one_at_a_time() {
     let third = Bytes::kib(24);
     for (from, len) in [(0, 24), (24, 24), (48, 16), (64, 24)] {
         let ticket = driver.begin(Op::StreamRead { stream, len_max: third });
-        let Ok(Reply::Data { span, offset }) = driver.wait(ticket) else { panic!("no data") };
+        let Ok(Reply::Data { bytes: span, offset }) = driver.wait(ticket) else {
+            panic!("no data")
+        };
         assert_eq!((offset, span.len), (Bytes::kib(from), Bytes::kib(len)));
         assert_eq!(driver.bytes(span), pattern(1, offset, span.len));
         let again = driver.at_once(Op::StreamRead { stream, len_max: third });
@@ -81,7 +83,8 @@ fn pieces_of_a_block_come_one_at_a_time() {
         assert_eq!(driver.at_once(op), Err(Error::WrongMode));
     }
     // Part of what was given may be given back: the rest comes again.
-    let Ok(Reply::Data { span, offset }) = driver.ask(Op::StreamRead { stream, len_max: third })
+    let Ok(Reply::Data { bytes: span, offset }) =
+        driver.ask(Op::StreamRead { stream, len_max: third })
     else {
         panic!("no data")
     };
@@ -121,7 +124,7 @@ fn a_block_that_cannot_be_read_is_a_declared_gap() {
     let read = driver.begin(read("film", BLOCK * 2, BLOCK));
     driver.run(ms(200));
     let bad = driver.journal.last().unwrap().action.transfer().unwrap().0;
-    let Some(Ok(Reply::Data { span, .. })) = driver.answer(read) else { panic!("not read") };
+    let Some(Ok(Reply::Data { bytes: span, .. })) = driver.answer(read) else { panic!("not read") };
     driver.done(Op::Release { span });
     driver.break_at(DISK, bad, Some(Direction::Read));
     let stream = driver.reader("film", usual());
@@ -151,7 +154,7 @@ fn a_block_that_does_not_come_is_given_up_after_the_windows_time() {
         let asked = driver.now;
         driver.run(Duration::from_secs(2));
         match driver.answer(ticket) {
-            Some(Ok(Reply::Data { span, .. })) => {
+            Some(Ok(Reply::Data { bytes: span, .. })) => {
                 driver.done(Op::StreamAdvance { stream, len: span.len });
             }
             // The disk has it.
@@ -160,7 +163,9 @@ fn a_block_that_does_not_come_is_given_up_after_the_windows_time() {
                 assert_eq!(account.underruns, 1, "and it was within its rate");
                 assert!(asked < driver.now);
                 driver.disks[0].holds = false;
-                let Ok(Reply::Data { span, .. }) = driver.wait(ticket) else { panic!("a gap") };
+                let Ok(Reply::Data { bytes: span, .. }) = driver.wait(ticket) else {
+                    panic!("a gap")
+                };
                 driver.done(Op::StreamAdvance { stream, len: span.len });
                 break account;
             }
@@ -183,7 +188,7 @@ fn a_block_that_does_not_come_is_given_up_after_the_windows_time() {
         let asked = driver.now;
         driver.run(Duration::from_secs(1));
         match driver.answer(ticket) {
-            Some(Ok(Reply::Data { span, .. })) => {
+            Some(Ok(Reply::Data { bytes: span, .. })) => {
                 driver.done(Op::StreamAdvance { stream, len: span.len });
             }
             Some(Ok(Reply::Gap { offset, len })) => {
@@ -214,7 +219,9 @@ fn a_reader_follows_a_writer() {
     assert_eq!(driver.answer(waits), None, "half a block, and no end");
     driver.put_all(writer, 1, BLOCK / 2);
     driver.run(Duration::from_secs(1));
-    let Some(Ok(Reply::Data { span, offset })) = driver.answer(waits) else { panic!("none") };
+    let Some(Ok(Reply::Data { bytes: span, offset })) = driver.answer(waits) else {
+        panic!("none")
+    };
     assert_eq!((offset, span.len), (Bytes::ZERO, BLOCK));
     assert_eq!(driver.bytes(span), [pattern(1, Bytes::ZERO, BLOCK)].concat());
     driver.done(Op::StreamAdvance { stream: reader, len: BLOCK });
@@ -223,7 +230,7 @@ fn a_reader_follows_a_writer() {
     driver.run(Duration::from_secs(1));
     assert_eq!(driver.answer(waits), None);
     driver.close(writer).expect("closed");
-    let Ok(Reply::Data { span, offset }) = driver.wait(waits) else { panic!("no rest") };
+    let Ok(Reply::Data { bytes: span, offset }) = driver.wait(waits) else { panic!("no rest") };
     assert_eq!((offset, span.len), (BLOCK, Bytes::new(100)));
     assert_eq!(driver.bytes(span), pattern(1, BLOCK, Bytes::new(100)));
     driver.done(Op::StreamAdvance { stream: reader, len: Bytes::new(100) });

@@ -366,7 +366,7 @@ fn there_is_room_in_a_block_while_part_of_it_is_written() {
     driver.run(ms(100));
     assert_eq!(driver.disks[0].flights.len(), 1, "the part is at the disk");
     let room = driver.at_once(Op::StreamRoom { stream, len_max: BLOCK });
-    let Ok(Reply::Room { span }) = room else { panic!("no room") };
+    let Ok(Reply::Room { room: span }) = room else { panic!("no room") };
     driver.memory.put(span.offset, &pattern(1, part, span.len));
     assert_eq!(span.len, BLOCK - part);
     driver.done(Op::StreamWrite { stream, len: span.len });
@@ -467,7 +467,8 @@ fn a_writer_that_holds_room_or_goes_already_is_not_sent_elsewhere() {
     let invalid = |told: Result<Reply, Error>| {
         assert!(matches!(told, Err(Error::Invalid { what: "request", .. })), "{told:?}");
     };
-    let Ok(Reply::Room { span }) = driver.ask(Op::StreamRoom { stream, len_max: BLOCK }) else {
+    let Ok(Reply::Room { room: span }) = driver.ask(Op::StreamRoom { stream, len_max: BLOCK })
+    else {
         panic!("no room")
     };
     invalid(driver.at_once(Op::StreamSeek { stream, to: Bytes::mib(1) }));

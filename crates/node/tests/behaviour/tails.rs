@@ -11,7 +11,7 @@ fn rest(driver: &mut Driver, stream: StreamId) -> Vec<u8> {
     let mut all = Vec::new();
     loop {
         match driver.ask(Op::StreamRead { stream, len_max: BLOCK }) {
-            Ok(Reply::Data { span, .. }) => {
+            Ok(Reply::Data { bytes: span, .. }) => {
                 all.extend(driver.bytes(span));
                 driver.done(Op::StreamAdvance { stream, len: span.len });
             }
@@ -26,7 +26,7 @@ fn told(driver: &mut Driver, stream: StreamId) -> Vec<u8> {
     let mut all = Vec::new();
     loop {
         match driver.ask(Op::WindowNext { stream }) {
-            Ok(Reply::Data { span, .. }) => all.extend(driver.bytes(span)),
+            Ok(Reply::Data { bytes: span, .. }) => all.extend(driver.bytes(span)),
             Ok(Reply::End) => return all,
             other => panic!("{other:?}"),
         }
@@ -75,7 +75,7 @@ fn a_writer_that_begins_in_the_last_block_is_followed() {
     driver.put_all(writer, 2, BLOCK * 2 - HALF - few);
     driver.run(Duration::from_secs(2));
     driver.close(writer).expect("closed");
-    let Ok(Reply::Data { span, offset }) = driver.wait(waits) else { panic!("no data") };
+    let Ok(Reply::Data { bytes: span, offset }) = driver.wait(waits) else { panic!("no data") };
     assert_eq!(offset, BLOCK + HALF);
     let mut got = driver.bytes(span);
     driver.done(Op::StreamAdvance { stream: reader, len: span.len });
@@ -109,7 +109,7 @@ fn a_writer_that_went_elsewhere_hides_nothing_that_it_synced() {
     let sought = driver.ask(Op::StreamSeek { stream: writer, to: Bytes::ZERO });
     assert!(matches!(sought, Ok(Reply::Ready { .. })), "{sought:?}");
     for waits in waits {
-        let Ok(Reply::Data { span, offset }) = driver.wait(waits) else { panic!("no data") };
+        let Ok(Reply::Data { bytes: span, offset }) = driver.wait(waits) else { panic!("no data") };
         assert_eq!((offset, span.len), (BLOCK, HALF));
         assert!(driver.bytes(span) == pattern(1, BLOCK, HALF));
     }
@@ -128,7 +128,8 @@ fn what_a_program_looks_at_is_not_read_again_under_it() {
     let mut driver = Setup::new(1).open();
     driver.recorded("film", Bytes::mib(4), HALF, 1);
     let stream = driver.reader("film", usual());
-    let Ok(Reply::Data { span, .. }) = driver.ask(Op::StreamRead { stream, len_max: BLOCK }) else {
+    let Ok(Reply::Data { bytes: span, .. }) = driver.ask(Op::StreamRead { stream, len_max: BLOCK })
+    else {
         panic!("no data")
     };
     driver.write("film", 1, HALF, BLOCK);
@@ -186,7 +187,7 @@ fn what_a_program_looks_at_is_not_copied_again_under_it() {
     let Ok(Reply::Stream { stream, .. }) = driver.wait(opened) else { panic!("not opened") };
     let both = [pattern(1, Bytes::ZERO, BLOCK), pattern(2, BLOCK, BLOCK)].concat();
     assert!(rest(&mut driver, stream) == both);
-    let Ok(Reply::Data { span, offset }) = driver.wait(tail) else { panic!("no data") };
+    let Ok(Reply::Data { bytes: span, offset }) = driver.wait(tail) else { panic!("no data") };
     assert_eq!(offset, BLOCK + HALF);
     assert!(driver.bytes(span) == pattern(2, offset, span.len));
     let touched = driver.since(from).iter().filter_map(|done| match &done.action {

@@ -15,7 +15,7 @@ fn updated(mib: u64) -> (Driver, StreamId) {
 }
 
 fn next(driver: &mut Driver, stream: StreamId) -> node::Span {
-    let Ok(Reply::Room { span }) = driver.ask(Op::WindowNext { stream }) else {
+    let Ok(Reply::Room { room: span }) = driver.ask(Op::WindowNext { stream }) else {
         panic!("nothing is told")
     };
     span

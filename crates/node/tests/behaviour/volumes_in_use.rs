@@ -224,7 +224,7 @@ fn a_writer_is_opened_beside_a_best_effort_read() {
     let read = read_under_way(&mut driver);
     let opened = driver.begin(of_volume(Mode::Write));
     assert!(matches!(wait(&mut driver, opened), Ok(Reply::Stream { .. })));
-    let Ok(Reply::Data { span, .. }) = wait(&mut driver, read) else { panic!("not read") };
+    let Ok(Reply::Data { bytes: span, .. }) = wait(&mut driver, read) else { panic!("not read") };
     assert_eq!(driver.bytes(span), pattern(1, Bytes::ZERO, LEN));
 }
 
@@ -238,7 +238,7 @@ fn a_write_that_is_refused_gives_its_memory_to_who_waits() {
     let waits = loop {
         let ticket = driver.begin(room(LEN));
         match driver.answer(ticket) {
-            Some(Ok(Reply::Room { span })) => spans.push(span),
+            Some(Ok(Reply::Room { room: span })) => spans.push(span),
             None => break ticket,
             other => panic!("{other:?} is no room"),
         }
@@ -246,7 +246,7 @@ fn a_write_that_is_refused_gives_its_memory_to_who_waits() {
     let span = spans[0];
     let refused = driver.begin(write(VOLUME, WriteRange::new(Bytes::mib(4), LEN), span));
     assert_eq!(driver.answer(refused), Some(busy(1)));
-    assert_eq!(driver.answer(waits), Some(Ok(Reply::Room { span })));
+    assert_eq!(driver.answer(waits), Some(Ok(Reply::Room { room: span })));
     assert!(driver.now > Instant::EPOCH);
 }
 

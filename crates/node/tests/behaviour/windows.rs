@@ -20,7 +20,7 @@ fn window(driver: &mut Driver, mode: Mode, burst: Bytes) -> StreamId {
 /// The next piece of data, which is looked at.
 fn told(driver: &mut Driver, stream: StreamId) -> (Span, Bytes) {
     match driver.ask(Op::WindowNext { stream }) {
-        Ok(Reply::Data { span, offset }) => {
+        Ok(Reply::Data { bytes: span, offset }) => {
             assert_eq!(Region::of(&span).expect("in its region").0, Region(7));
             assert!(driver.bytes(span) == pattern(1, offset, span.len));
             (span, offset)
@@ -60,7 +60,7 @@ fn a_reader_is_told_ahead_and_its_playout_point_follows_at_the_rate() {
     let status = driver.node.stream(stream).unwrap();
     assert_eq!((status.position, status.account.moved), (BLOCK, BLOCK * 3));
     assert_eq!(status.account.throttled, 1);
-    let Ok(Reply::Data { span, offset }) = driver.wait(waits) else { panic!("no data") };
+    let Ok(Reply::Data { bytes: span, offset }) = driver.wait(waits) else { panic!("no data") };
     assert_eq!((span, offset), (spans[0], BLOCK * 3), "where the first was");
     driver.run_to(from + PERIOD);
     assert_eq!(driver.node.stream(stream).unwrap().position, BLOCK * 2);
@@ -119,7 +119,7 @@ fn gaps_and_the_end_are_told() {
     let mut driver = film(1);
     let read = driver.begin(read("film", BLOCK, BLOCK));
     driver.run(ms(200));
-    let Some(Ok(Reply::Data { span, .. })) = driver.answer(read) else { panic!("not read") };
+    let Some(Ok(Reply::Data { bytes: span, .. })) = driver.answer(read) else { panic!("not read") };
     driver.done(Op::Release { span });
     let bad = driver.journal.last().unwrap().action.transfer().unwrap().0;
     driver.break_at(DISK, bad, None);
@@ -202,7 +202,7 @@ fn a_writer_fills_its_window_and_all_of_it_arrives() {
     let mut told = Bytes::ZERO;
     let mut rooms = Vec::new();
     let room = |driver: &mut Driver| match driver.ask(Op::WindowNext { stream }) {
-        Ok(Reply::Room { span }) => span,
+        Ok(Reply::Room { room: span }) => span,
         other => panic!("{other:?} is no room"),
     };
     for number in 0..3 {
@@ -218,7 +218,7 @@ fn a_writer_fills_its_window_and_all_of_it_arrives() {
     // A block and a half, of which the half is synced, and then filled on.
     moved(&mut driver, stream, BLOCK * 3 / 2);
     assert_eq!(driver.done_durable(stream), BLOCK * 3 / 2);
-    let Some(Ok(Reply::Room { span })) = driver.answer(waits) else { panic!("no room") };
+    let Some(Ok(Reply::Room { room: span })) = driver.answer(waits) else { panic!("no room") };
     assert_eq!(span, rooms[0], "the first block is on the disk");
     driver.memory.put(span.offset, &pattern(1, told, span.len));
     told += span.len;
@@ -248,7 +248,7 @@ fn a_block_that_is_filled_while_part_of_it_is_written_is_written_again() {
     let mut driver = Setup::new(1).open();
     driver.volume("film", Bytes::mib(1));
     let stream = window(&mut driver, Mode::Write, BLOCK * 2);
-    let Ok(Reply::Room { span }) = driver.ask(Op::WindowNext { stream }) else { panic!() };
+    let Ok(Reply::Room { room: span }) = driver.ask(Op::WindowNext { stream }) else { panic!() };
     driver.memory.put(span.offset, &pattern(1, Bytes::ZERO, BLOCK));
     moved(&mut driver, stream, BLOCK / 2);
     driver.disks[0].holds = true;
@@ -270,7 +270,9 @@ fn two_blocks(driver: &mut Driver) -> (StreamId, Vec<u8>) {
     let stream = window(driver, Mode::Write, Bytes::ZERO);
     let bytes = pattern(1, Bytes::ZERO, BLOCK * 2);
     for block in [0, 1] {
-        let Ok(Reply::Room { span }) = driver.ask(Op::WindowNext { stream }) else { panic!() };
+        let Ok(Reply::Room { room: span }) = driver.ask(Op::WindowNext { stream }) else {
+            panic!()
+        };
         let from = (BLOCK * block).as_usize();
         driver.memory.put(span.offset, &bytes[from..from + BLOCK.as_usize()]);
     }
@@ -443,7 +445,9 @@ fn a_writer_ahead_of_its_contract_goes_on_while_the_disk_keeps_up() {
     let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
     let from = driver.now;
     for block in 0..24u64 {
-        let Ok(Reply::Room { span }) = driver.ask(Op::WindowNext { stream }) else { panic!() };
+        let Ok(Reply::Room { room: span }) = driver.ask(Op::WindowNext { stream }) else {
+            panic!()
+        };
         driver.memory.put(span.offset, &pattern(1, BLOCK * block, span.len));
         moved(&mut driver, stream, span.len);
     }
@@ -461,7 +465,7 @@ fn a_writer_ahead_of_its_contract_goes_on_while_the_disk_keeps_up() {
         let ticket = driver.begin(Op::WindowNext { stream });
         driver.run(Duration::ZERO);
         let Some(answer) = driver.answer(ticket) else { break ticket };
-        let Ok(Reply::Room { span }) = answer else { panic!("{answer:?}") };
+        let Ok(Reply::Room { room: span }) = answer else { panic!("{answer:?}") };
         told += 1;
         moved(&mut driver, stream, span.len);
     };
@@ -505,7 +509,7 @@ fn a_window_that_grows_again_has_the_places_that_it_gave_up() {
     let mut told = Vec::new();
     for _ in 0..7 {
         match driver.ask(Op::WindowNext { stream }) {
-            Ok(Reply::Room { span }) => told.push(span),
+            Ok(Reply::Room { room: span }) => told.push(span),
             other => panic!("{other:?} is no room"),
         }
     }
@@ -535,7 +539,7 @@ fn a_window_that_grows_does_not_have_a_place_that_is_being_given_back() {
     host(&mut driver, 200);
     let mut told: Vec<Span> = (0..7)
         .map(|_| match driver.ask(Op::WindowNext { stream }) {
-            Ok(Reply::Room { span }) => span,
+            Ok(Reply::Room { room: span }) => span,
             other => panic!("{other:?} is no room"),
         })
         .collect();
@@ -624,7 +628,7 @@ fn a_writer_that_waits_is_counted_unless_its_volume_is_full() {
     driver.volume("film", Bytes::MIB);
     let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
     let fill = |driver: &mut Driver| match driver.ask(Op::WindowNext { stream }) {
-        Ok(Reply::Room { span }) => {
+        Ok(Reply::Room { room: span }) => {
             let at = driver.node.stream(stream).unwrap().position;
             driver.memory.put(span.offset, &pattern(1, at, span.len));
             moved(driver, stream, span.len);
@@ -679,7 +683,7 @@ fn room_that_a_program_knows_of_stays_when_its_window_shrinks() {
     assert!(blocks > 3);
     let spans: Vec<Span> = (0..blocks)
         .map(|_| match driver.ask(Op::WindowNext { stream }) {
-            Ok(Reply::Room { span }) => span,
+            Ok(Reply::Room { room: span }) => span,
             other => panic!("{other:?} is no room"),
         })
         .collect();

@@ -323,7 +323,7 @@ impl Program<Metadata> for Loader {
         match (stage, result) {
             (SERVE, result) => self.served(context, result),
             (_, Err(error)) => self.failed(context, slot, error),
-            (ROOM, Ok(Reply::Room { span })) => {
+            (ROOM, Ok(Reply::Room { room: span })) => {
                 let Slot { ground, access, .. } = self.slots[slot];
                 let volume = self.grounds[ground].volume.clone();
                 context.ask(
@@ -336,7 +336,7 @@ impl Program<Metadata> for Loader {
                     },
                 );
             }
-            (MOVE, Ok(Reply::Data { span, .. })) => {
+            (MOVE, Ok(Reply::Data { bytes: span, .. })) => {
                 self.moved(context, slot);
                 context.ask(tag - MOVE + GIVE, Op::Release { span });
             }

@@ -354,7 +354,7 @@ impl Program<Metadata> for Streamer {
     ) {
         match (tag, result) {
             (OPEN, result) => self.opened(context, result),
-            (MOVE, Ok(Reply::Data { span, .. } | Reply::Room { span })) => {
+            (MOVE, Ok(Reply::Data { bytes: span, .. } | Reply::Room { room: span })) => {
                 self.moved(context, span.len);
             }
             (MOVE, Ok(Reply::Gap { len, .. })) => {

@@ -259,7 +259,7 @@ impl<K: Keeps> Program<K> for Keeper {
         let keeps = self.random.span(self.manner.keeps + Duration::from_nanos(1));
         match (self.asked.remove(&tag).expect("it was asked"), result) {
             (_, Err(error)) => self.seen.borrow_mut().errors.push(error),
-            (Asked::Room { called, range }, Ok(Reply::Room { span })) => {
+            (Asked::Room { called, range }, Ok(Reply::Room { room: span })) => {
                 // Its bytes take it a while, which is its own time.
                 let step = Step::Write { called: called + keeps, range, span };
                 self.at(context.now + keeps, step);
@@ -273,7 +273,7 @@ impl<K: Keeps> Program<K> for Keeper {
                 seen.late += u64::from(!late.is_zero());
                 seen.late_max = seen.late_max.max(late);
                 drop(seen);
-                if let Reply::Data { span, .. } = reply {
+                if let Reply::Data { bytes: span, .. } = reply {
                     self.at(context.now + keeps, Step::Release(span));
                 }
             }
@@ -388,7 +388,7 @@ impl<K: Keeps> Program<K> for Adversary {
     }
     fn answer(&mut self, context: &mut Context<'_, K>, tag: u64, result: Result<Reply, Error>) {
         let span = match result {
-            Ok(Reply::Data { span, .. } | Reply::Room { span }) => span,
+            Ok(Reply::Data { bytes: span, .. } | Reply::Room { room: span }) => span,
             // Something was given back, or there was nothing for long: on with the next.
             Ok(Reply::Done) | Err(Error::NoMemory { .. }) => return self.ask(context),
             other => panic!("{tag} was answered with {other:?}"),

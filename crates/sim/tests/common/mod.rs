@@ -86,7 +86,7 @@ pub fn fill<K: Keeps>(world: &mut World<K>, name: &str, seed: u64, size: Bytes) 
     let mut offset = Bytes::ZERO;
     while offset < size {
         let len = Bytes::MIB.min(size - offset);
-        let Ok(Reply::Room { span }) = world.call(Op::Room { len, target: None }) else {
+        let Ok(Reply::Room { room: span }) = world.call(Op::Room { len, target: None }) else {
             panic!("no room")
         };
         if let Some(bytes) = world.place(&span) {

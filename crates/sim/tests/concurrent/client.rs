@@ -340,7 +340,7 @@ impl Program for Client {
         }
         let doing = std::mem::replace(&mut self.doing, Doing::Rest);
         match (doing, result) {
-            (Doing::Room(volume, range), Ok(Reply::Room { span })) => {
+            (Doing::Room(volume, range), Ok(Reply::Room { room: span })) => {
                 let cells = range.offset / CELL..(range.offset + range.len) / CELL;
                 let stamp = self.stamp();
                 if span.len >= range.room() {
@@ -380,7 +380,7 @@ impl Program for Client {
                 }
                 self.next(context);
             }
-            (Doing::Read(volume, tick), Ok(Reply::Data { span, offset })) => {
+            (Doing::Read(volume, tick), Ok(Reply::Data { bytes: span, offset })) => {
                 let stamps = stamps(context.arena.bytes(&span), volume, offset);
                 let cells = offset / CELL..(offset + span.len) / CELL;
                 self.happened(tick, Kind::Read { stamps }, volume, cells);
@@ -402,7 +402,7 @@ impl Program for Client {
                 let stream = Stream { id, mode, volume, start, at, left, opened, waiting };
                 self.go_on(context, stream);
             }
-            (Doing::StreamRoom(mut stream), Ok(Reply::Room { span })) => {
+            (Doing::StreamRoom(mut stream), Ok(Reply::Room { room: span })) => {
                 let len = span.len.round_down(PAGE);
                 let cells = stream.at / CELL..(stream.at + len) / CELL;
                 let stamp = self.stamp();
@@ -418,7 +418,7 @@ impl Program for Client {
                 self.is_durable(&mut stream);
                 self.go_on(context, stream);
             }
-            (Doing::StreamRead(stream), Ok(Reply::Data { span, offset })) => {
+            (Doing::StreamRead(stream), Ok(Reply::Data { bytes: span, offset })) => {
                 let whole = node::Span { len: span.len.round_down(CELL), ..span };
                 let stamps = stamps(context.arena.bytes(&whole), stream.volume, offset);
                 let cells = offset / CELL..(offset + whole.len) / CELL;

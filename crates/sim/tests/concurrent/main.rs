@@ -140,7 +140,9 @@ fn read_all(world: &mut World, log: &Rc<RefCell<Log>>) {
         while offset < size.unwrap_or_default() {
             let at_invoke = log.borrow_mut().tick();
             let read = Op::Read { volume: name(volume), offset, len: Bytes::MIB, priority: None };
-            let Ok(Reply::Data { span, .. }) = world.call(read) else { panic!("it can be read") };
+            let Ok(Reply::Data { bytes: span, .. }) = world.call(read) else {
+                panic!("it can be read")
+            };
             let stamps = stamps(world.bytes(span), volume, offset);
             let cells = offset / CELL..(offset + span.len) / CELL;
             let mut log = log.borrow_mut();

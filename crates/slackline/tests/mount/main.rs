@@ -577,13 +577,13 @@ fn programs_work_on_volumes_as_on_any_files() {
     }
 }
 
-/// `fsx`, where it is on the path (`make` puts it there): as many operations as SLACKLINE_FSX says.
+/// `fsx`, where it is on the path (`make` puts it there): as many operations as SLACKLINE_FSX says,
+/// half of them on each of two files at once.
 #[test]
 fn fsx_finds_no_byte_in_the_wrong_place() {
     let Some(mounted) = Mounted::new() else { return };
     if !has("fsx") {
         return;
     }
-    let operations = std::env::var("SLACKLINE_FSX").unwrap_or_else(|_| "100000".into());
-    mounted.shell(&format!("fsx -q -S 7 -N {operations} -P /tmp x"));
+    support::fsx::twice_at_once(&mounted.path("."));
 }

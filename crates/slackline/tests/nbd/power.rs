@@ -3,7 +3,7 @@
 //! fault. By an emulated disk, nbdfuse and a loop device; needs root.
 
 use super::support::forgetful::{self, emulate};
-use super::support::{Daemon, Scratch, noise};
+use super::support::{Daemon, Scratch, fsx, noise};
 use super::{Random, make, socket};
 use emulator::Emulator;
 use std::fs::File;
@@ -193,7 +193,7 @@ pub fn fsynced_files_outlive_cuts(filesystem: &Filesystem, cuts: u64) {
     println!("{}: {synced} files synced", filesystem.make);
 }
 
-/// `fsx` on a file of ext4 on a volume: as many operations as `SLACKLINE_FSX` says.
+/// `fsx` on two files of ext4 on a volume at once.
 pub fn fsx_on_ext4() {
     let dir = Scratch::new();
     let disks = dir.make_pool_of(&["a"], "256MiB");
@@ -204,7 +204,5 @@ pub fn fsx_on_ext4() {
     let attached = Attached::new(&dir, "fuse");
     run("mkfs.ext4", &["-q", &attached.device]);
     let _mounted = Mounted::new(&attached.device, &folder);
-    let operations = std::env::var("SLACKLINE_FSX").unwrap_or_else(|_| "100000".into());
-    let file = folder.join("x").display().to_string();
-    run("fsx", &["-q", "-S", "7", "-N", &operations, "-P", "/tmp", &file]);
+    fsx::twice_at_once(&folder);
 }

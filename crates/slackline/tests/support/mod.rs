@@ -6,6 +6,7 @@
 #![allow(dead_code)] // each test file uses its part
 
 pub mod forgetful;
+pub mod fsx;
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixDatagram;

@@ -73,7 +73,7 @@ impl Program<Metadata> for Copier {
         result: Result<Reply, Error>,
     ) {
         match (tag, result) {
-            (_, Ok(Reply::Data { span, .. })) => {
+            (_, Ok(Reply::Data { bytes: span, .. })) => {
                 self.reading -= 1;
                 self.behind += 1;
                 let Seen { bytes, last, .. } = &mut *self.seen.borrow_mut();
@@ -81,7 +81,7 @@ impl Program<Metadata> for Copier {
                 context.ask(FREE, Op::Release { span });
                 context.ask(ROOM, Op::Room { len: CHUNK, target: None });
             }
-            (_, Ok(Reply::Room { span })) => {
+            (_, Ok(Reply::Room { room: span })) => {
                 let (volume, offset) = (self.files[1].clone(), self.place(self.copied));
                 let range = WriteRange::new(offset, span.len);
                 context.ask(WRITTEN, Op::Write { volume, range, span, priority: None });

@@ -5,8 +5,8 @@ use super::load::{
     GREEDY, GREEDY_EXTENT, GREEDY_READS, PLACES, Program, Seen, place, run, scattered,
 };
 use disk::Profile;
-use engine::{CreateOptions, DeviceSpec, Options, Pool, Reply};
-use node::{Config, Contract, Error, Mode, Op, Placement, Policy, Service, StreamId};
+use engine::{CreateOptions, DeviceSpec, Options, Pool};
+use node::{Config, Contract, Error, Mode, Placement, Playout, Policy, Service, StreamId, calls};
 use std::time::Duration;
 use units::{Bytes, Rate};
 
@@ -133,7 +133,7 @@ impl Filled {
         let status = pool.status();
         let host_late_max = pool.host_lateness().max();
         for stream in streams.into_iter().flatten() {
-            pool.call(Op::StreamClose { stream }).map_err(|error| error.to_string())?;
+            pool.call(calls::StreamClose { stream }).map_err(|error| error.to_string())?;
         }
         pool.shutdown().map_err(|error| error.to_string())?;
         let disk = &status.disks[0];
@@ -157,21 +157,22 @@ fn greedy_volume(number: usize) -> String {
 
 fn make(pool: &Pool, name: &str, size: Bytes) -> Result<(), Error> {
     let placement = Placement::default();
-    pool.call(Op::VolumeCreate { name: name.into(), size, placement, access: Default::default() })
-        .map(|_| ())
+    pool.call(calls::VolumeCreate {
+        name: name.into(),
+        size,
+        placement,
+        access: Default::default(),
+    })
 }
 
 /// Writes a volume from its begin to its end.
 fn fill(pool: &Pool, name: &str, size: Bytes) -> Result<(), Error> {
     for at in 0..size / Bytes::MIB {
-        let Reply::Room { mut room } = pool.call(Op::Room { len: Bytes::MIB, target: None })?
-        else {
-            unreachable!("room is what was asked for")
-        };
+        let mut room = pool.call(calls::Room { len: Bytes::MIB, target: None })?;
         room.fill(at as u8);
         pool.call_write(name, Bytes::MIB * at, room)?;
     }
-    pool.call(Op::Sync).map(|_| ())
+    pool.call(calls::Sync {})
 }
 
 /// What a stream's window is brought in: as much as a contract allows, but for slow ones
@@ -199,28 +200,25 @@ fn accept_in_time(pool: &Pool, number: usize, program: Program) -> Result<Option
 /// Gives a program its contract: streams have a handle then.
 fn accept(pool: &Pool, number: usize, program: Program) -> Result<Option<StreamId>, Error> {
     let nanos = |time: Duration| units::Duration::from_nanos(time.as_nanos() as u64);
-    let op = match program {
-        Program::Stream { rate, block } => Op::StreamOpen {
-            volume: volume(number),
-            mode: Mode::Read,
-            contract: Contract { rate, block: brought(rate).max(block), burst: Bytes::ZERO },
-            start: Bytes::ZERO,
-        },
-        Program::Points { block, every } => Op::VolumeService {
-            name: volume(number),
-            service: Service::Latency { len: block, within: nanos(every), every: nanos(every) },
-        },
-    };
-    match pool.call(op)? {
-        Reply::Stream { stream, .. } => Ok(Some(stream)),
-        _ => Ok(None),
+    match program {
+        Program::Stream { rate, block } => {
+            let (volume, block) = (volume(number), brought(rate).max(block));
+            let contract = Contract { rate, block, burst: Bytes::ZERO };
+            let op = calls::StreamOpen { volume, mode: Mode::Read, contract, start: Bytes::ZERO };
+            Ok(Some(pool.call(op)?.stream))
+        }
+        Program::Points { block, every } => {
+            let service =
+                Service::Latency { len: block, within: nanos(every), every: nanos(every) };
+            pool.call(calls::VolumeService { name: volume(number), service }).map(|()| None)
+        }
     }
 }
 
 /// A best-effort read, or one of a volume with a contract.
 fn point(pool: &Pool, volume: &str, offset: Bytes, len: Bytes) {
-    let read = pool.call(Op::Read { volume: volume.into(), offset, len, priority: None });
-    let Ok(Reply::Data { .. }) = read else { panic!("a read of written bytes: {read:?}") };
+    let read = calls::Read { volume: volume.into(), offset, len, priority: None };
+    drop(pool.call(read).expect("a read of written bytes"));
 }
 
 /// One program's way to its blocks.
@@ -237,10 +235,10 @@ impl Reader<'_> {
     fn begin(&mut self) {
         if let Some(stream) = self.stream {
             let len_max = self.program.block();
-            let first = self.pool.call(Op::StreamRead { stream, len_max }).expect("it has data");
+            let first = self.pool.call(calls::StreamRead { stream, len_max }).expect("it has data");
             drop(first);
             let len = Bytes::ZERO;
-            self.pool.call(Op::StreamAdvance { stream, len }).expect("nothing is moved");
+            self.pool.call(calls::StreamAdvance { stream, len }).expect("nothing is moved");
         }
     }
 
@@ -252,11 +250,11 @@ impl Reader<'_> {
         };
         let mut left = len;
         while !left.is_zero() {
-            let len = match self.pool.call(Op::StreamRead { stream, len_max: left }) {
-                Ok(Reply::Data { chunk, .. }) => Bytes::new(chunk.len() as u64),
+            let len = match self.pool.call(calls::StreamRead { stream, len_max: left }) {
+                Ok(Playout::Data { bytes, .. }) => Bytes::new(bytes.len() as u64),
                 other => panic!("the film goes on: {other:?}"),
             };
-            self.pool.call(Op::StreamAdvance { stream, len }).expect("it was given these");
+            self.pool.call(calls::StreamAdvance { stream, len }).expect("it was given these");
             left -= len;
         }
     }

@@ -109,7 +109,7 @@ impl Program<Metadata> for Cyclic {
     ) {
         match (tag, result) {
             (SERVICE, Ok(_)) => context.alarm_at(self.begins),
-            (_, Ok(Reply::Data { span, .. })) => {
+            (_, Ok(Reply::Data { bytes: span, .. })) => {
                 let since = self.waiting.remove(&(tag - READ)).expect("it was asked for");
                 let wait = context.now - since;
                 let mut seen = self.seen.borrow_mut();

@@ -69,7 +69,7 @@ impl Program<Metadata> for Pager {
     ) {
         match (tag, result) {
             (SERVICE, Ok(_)) => self.work(context),
-            (_, Ok(Reply::Data { span, .. })) => {
+            (_, Ok(Reply::Data { bytes: span, .. })) => {
                 let wait = context.now - self.asked;
                 let mut seen = self.seen.borrow_mut();
                 seen.waits.push((self.asked, wait));

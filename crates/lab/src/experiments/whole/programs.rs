@@ -302,16 +302,16 @@ impl Program<Metadata> for Rwrt {
                 *stream = Some(id);
                 context.alarm_at(self.begins);
             }
-            (MOVE, Ok(Reply::Data { span, .. } | Reply::Room { span })) => {
+            (MOVE, Ok(Reply::Data { bytes: span, .. } | Reply::Room { room: span })) => {
                 self.moved(context, span.len);
             }
             (GIVE, Ok(_)) => self.go_on(context),
-            (ROOM, Ok(Reply::Room { span })) => {
+            (ROOM, Ok(Reply::Room { room: span })) => {
                 let Way::Behind { room } = &mut self.way else { unreachable!("asked for") };
                 *room = Some(span);
                 self.go_on(context);
             }
-            (tag, Ok(Reply::Data { span, .. })) if tag >= PIECES => {
+            (tag, Ok(Reply::Data { bytes: span, .. })) if tag >= PIECES => {
                 let Way::Ahead { come, .. } = &mut self.way else { unreachable!("asked for") };
                 come.insert(tag - PIECES);
                 context.ask(FREE, Op::Release { span });
@@ -418,13 +418,13 @@ impl Program<Metadata> for Greedy {
     ) {
         let slot = tag % self.most;
         match result {
-            Ok(Reply::Data { span, .. }) => {
+            Ok(Reply::Data { bytes: span, .. }) => {
                 self.took(context.now, slot);
                 self.seen.borrow_mut().bytes += CHUNK;
                 context.ask(self.most + slot, Op::Release { span });
                 self.ask(context, slot);
             }
-            Ok(Reply::Room { span }) => {
+            Ok(Reply::Room { room: span }) => {
                 self.took(context.now, slot);
                 let (volume, offset) = (self.volume.clone(), self.place());
                 context.ask(

@@ -95,7 +95,7 @@ impl Driver {
     /// Memory, at once.
     pub fn room(&mut self, len: Bytes) -> Span {
         match self.ask(room(len)) {
-            Ok(Reply::Room { span }) => span,
+            Ok(Reply::Room { room: span }) => span,
             other => panic!("no room: {other:?}"),
         }
     }
@@ -135,7 +135,7 @@ impl Driver {
     /// Best effort, read and given back.
     pub fn read(&mut self, volume: &str, offset: Bytes, len: Bytes) -> Result<Vec<u8>, Error> {
         match self.ask(read(volume, offset, len))? {
-            Reply::Data { span, offset: from } => {
+            Reply::Data { bytes: span, offset: from } => {
                 assert_eq!((span.len, from), (len, offset));
                 let bytes = self.bytes(span);
                 self.done(Op::Release { span });
@@ -172,7 +172,7 @@ impl Driver {
     /// Reads on in a stream, and gives back what it gave: where, and the bytes.
     pub fn next(&mut self, stream: StreamId, len_max: Bytes) -> (Bytes, Vec<u8>) {
         match self.ask(Op::StreamRead { stream, len_max }) {
-            Ok(Reply::Data { span, offset }) => {
+            Ok(Reply::Data { bytes: span, offset }) => {
                 let bytes = self.bytes(span);
                 self.done(Op::StreamAdvance { stream, len: span.len });
                 (offset, bytes)
@@ -185,7 +185,7 @@ impl Driver {
     pub fn put(&mut self, stream: StreamId, seed: u64, len_max: Bytes) -> Bytes {
         let from = self.node.stream(stream).expect("open").position;
         match self.ask(Op::StreamRoom { stream, len_max }) {
-            Ok(Reply::Room { span }) => {
+            Ok(Reply::Room { room: span }) => {
                 self.memory.put(span.offset, &pattern(seed, from, span.len));
                 self.done(Op::StreamWrite { stream, len: span.len });
                 span.len

@@ -2,8 +2,8 @@
 
 use super::Found;
 use super::load::{self, CAPACITY, Load, READ, film_name};
-use engine::{CreateOptions, DeviceSpec, Options, Pool, Reply};
-use node::{Error, Mode, Op, Placement, Policy, StreamId};
+use engine::{CreateOptions, DeviceSpec, Options, Pool};
+use node::{Error, Mode, Op, Placement, Playout, Policy, StreamId, calls};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -82,28 +82,27 @@ impl Filled {
 
 fn make(pool: &Pool, name: &str, size: Bytes) -> Result<(), Error> {
     let placement = Placement::default();
-    pool.call(Op::VolumeCreate { name: name.into(), size, placement, access: Default::default() })?;
+    pool.call(calls::VolumeCreate {
+        name: name.into(),
+        size,
+        placement,
+        access: Default::default(),
+    })?;
     if name.starts_with("rest") {
         return Ok(());
     }
     for at in 0..size / Bytes::MIB {
-        let Reply::Room { mut room } = pool.call(Op::Room { len: Bytes::MIB, target: None })?
-        else {
-            unreachable!("room is what was asked for")
-        };
+        let mut room = pool.call(calls::Room { len: Bytes::MIB, target: None })?;
         room.fill(at as u8);
         pool.call_write(name, Bytes::MIB * at, room)?;
     }
-    pool.call(Op::Sync).map(|_| ())
+    pool.call(calls::Sync {})
 }
 
 fn open_film(pool: &Pool, film: usize) -> Result<StreamId, Error> {
     let (volume, contract) = (film_name(film), load::contract());
-    let op = Op::StreamOpen { volume, mode: Mode::Read, contract, start: Bytes::ZERO };
-    let Reply::Stream { stream, .. } = pool.call(op)? else {
-        unreachable!("a stream is what was asked for")
-    };
-    Ok(stream)
+    let op = calls::StreamOpen { volume, mode: Mode::Read, contract, start: Bytes::ZERO };
+    Ok(pool.call(op)?.stream)
 }
 
 /// Reads a film at its rate until it is over.
@@ -112,13 +111,12 @@ fn play(pool: &Pool, stream: StreamId, over: &AtomicBool) {
     let contract = load::contract();
     let mut began = None;
     for block in 1.. {
-        let read = pool.call(Op::StreamRead { stream, len_max: contract.block });
-        let len = match read.expect("an admitted film") {
-            Reply::Data { chunk, .. } => Bytes::new(chunk.len() as u64),
-            _ => break,
-        };
+        let read = pool.call(calls::StreamRead { stream, len_max: contract.block });
+        let Playout::Data { bytes, .. } = read.expect("an admitted film") else { break };
+        let len = Bytes::new(bytes.len() as u64);
+        drop(bytes);
         let began = *began.get_or_insert_with(Instant::now);
-        pool.call(Op::StreamAdvance { stream, len }).expect("it was given these");
+        pool.call(calls::StreamAdvance { stream, len }).expect("it was given these");
         let played = contract.rate.time_for(contract.block * block);
         let due = began + Duration::from_nanos(played.as_nanos());
         thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -126,7 +124,7 @@ fn play(pool: &Pool, stream: StreamId, over: &AtomicBool) {
             break;
         }
     }
-    pool.call(Op::StreamClose { stream }).expect("an open film");
+    pool.call(calls::StreamClose { stream }).expect("an open film");
 }
 
 /// Asks for every read at its instant; the mean latency in milliseconds.

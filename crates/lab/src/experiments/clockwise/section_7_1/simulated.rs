@@ -3,7 +3,9 @@
 use super::Found;
 use super::load::{self, Load, READ, film_name};
 use disk::HardDisk;
-use node::{DiskSetup, Error, Mode, Node, Op, Placement, Policy, Reply, StreamId, WriteRange};
+use node::{
+    DiskSetup, Error, Mode, Node, Op, Placement, Policy, Reply, StreamId, WriteRange, calls,
+};
 use sim::{Context, Metadata, Program, SimDisk, Timing, World};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -45,7 +47,7 @@ fn world(load: &Load, policy: Policy) -> Result<World<Metadata>, Error> {
     let mut world = World::new(node, disks, config.memory);
     for (name, size) in load.volumes() {
         let placement = Placement::default();
-        world.call(Op::VolumeCreate {
+        world.call(calls::VolumeCreate {
             name: name.clone(),
             size,
             placement,
@@ -60,18 +62,16 @@ fn world(load: &Load, policy: Policy) -> Result<World<Metadata>, Error> {
 
 fn fill(world: &mut World<Metadata>, name: &str, size: Bytes) -> Result<(), Error> {
     for at in 0..size / Bytes::MIB {
-        let Reply::Room { span } = world.call(Op::Room { len: Bytes::MIB, target: None })? else {
-            unreachable!("room is what was asked for")
-        };
+        let span = world.call(calls::Room { len: Bytes::MIB, target: None })?;
         let offset = Bytes::MIB * at;
-        world.call(Op::Write {
+        world.call(calls::Write {
             volume: name.into(),
             range: WriteRange::new(offset, span.len),
             span,
             priority: None,
         })?;
     }
-    world.call(Op::Sync).map(|_| ())
+    world.call(calls::Sync {})
 }
 
 /// Reads a film at its rate.
@@ -113,7 +113,7 @@ impl Program<Metadata> for Film {
                 self.stream = Some(stream);
                 self.read(context);
             }
-            Reply::Data { span, .. } => {
+            Reply::Data { bytes: span, .. } => {
                 self.began.get_or_insert(context.now);
                 let stream = self.stream.expect("open");
                 context.ask(MOVES, Op::StreamAdvance { stream, len: span.len });
@@ -161,7 +161,7 @@ impl Program<Metadata> for Reads {
         tag: u64,
         result: Result<Reply, Error>,
     ) {
-        if let Reply::Data { span, .. } = result.expect("a sound disk") {
+        if let Reply::Data { bytes: span, .. } = result.expect("a sound disk") {
             let mut seen = self.seen.borrow_mut();
             seen.answered += 1;
             seen.total += context.now - self.times[(tag - ASKED) as usize].0;
