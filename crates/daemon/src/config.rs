@@ -279,6 +279,14 @@ impl Options {
                 next_step: format!("give it {KEEP_ALIVE_MIN} to {KEEP_ALIVE_MAX}, or 0s: for ever"),
             });
         }
+        let cache_reads = self.cache_reads.unwrap_or(true);
+        if !self.cache_shares.is_empty() && !cache_reads {
+            return Err(ConfigError {
+                what: "there are shares of a cache that is off".into(),
+                next_step: "leave out cache_shares, or cache_reads = false (--no-cache-reads)"
+                    .into(),
+            });
+        }
         let shares = self.cache_shares.into_iter().map(|(user, share)| {
             let given = NonZeroU32::new(share).filter(|share| share.get() <= CACHE_SHARE_MAX);
             given.map(|share| (user.clone(), share)).ok_or(ConfigError {
@@ -322,7 +330,7 @@ impl Options {
             keep_alive,
             shared_drive: self.shared_drive.unwrap_or(false),
             share_reads: self.share_reads.unwrap_or(true),
-            cache_reads: self.cache_reads.unwrap_or(true),
+            cache_reads,
             cache_shares,
             socket: self.socket.unwrap_or_else(socket),
             socket_mode: self.socket_mode.unwrap_or(SocketMode(0o660)),
@@ -339,16 +347,25 @@ impl Options {
 }
 
 impl Settings {
-    /// [`Settings::cache_shares`] by the numbers of users. Who is not known is warned of.
-    pub fn cache_shares_by_number(&self) -> impl Iterator<Item = (u32, NonZeroU32)> {
+    /// [`Settings::cache_shares`] by the numbers of users. Who is not known is warned of, and who is
+    /// named twice, by name and by number: he has the larger share.
+    pub fn cache_shares_by_number(&self) -> BTreeMap<u32, NonZeroU32> {
         let users = Names::of_users();
-        self.cache_shares.iter().filter_map(move |(name, &share)| {
-            let number = users.number(name);
-            if number.is_none() {
+        let mut shares = BTreeMap::new();
+        for (name, &share) in &self.cache_shares {
+            let Some(number) = users.number(name) else {
                 tracing::warn!("cache_shares: there is no user {name}");
+                continue;
+            };
+            let has = shares.entry(number).or_insert(share);
+            if *has != share {
+                tracing::warn!(
+                    "cache_shares: user {number} is named twice, with {has} and {share}"
+                );
+                *has = share.max(*has);
             }
-            Some((number?, share))
-        })
+        }
+        shares
     }
 }
 
@@ -367,7 +384,6 @@ mod tests {
         shared_drive = true
         share_reads = false
         cache_reads = false
-        cache_shares = { root = 3, 1001 = 2 }
     "#;
 
     #[test]
@@ -380,8 +396,6 @@ mod tests {
         assert_eq!(settings.socket_mode, SocketMode(0o600), "from the file");
         assert!(settings.shared_drive && !settings.share_reads, "from the file");
         assert!(!settings.cache_reads, "from the file");
-        let shares = settings.cache_shares_by_number().collect::<Vec<_>>();
-        assert_eq!(shares, [(1001, 2.try_into().unwrap()), (0, 3.try_into().unwrap())]);
         assert!(!settings.node.remeasure && node_default().remeasure, "from the file");
         assert_eq!(settings.node.host_latency, node_default().host_latency, "the default");
         assert_eq!(settings.disks.len(), 2);
@@ -456,6 +470,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn shares_of_what_is_cached_are_by_name_or_number_and_need_a_cache() {
+        let settled = |text: &str| {
+            let options: Options = toml::from_str(&format!("disks = ['d']\n{text}")).unwrap();
+            options.settle(PathBuf::new)
+        };
+        let shares = |text: &str| {
+            let shares = settled(text).unwrap().cache_shares_by_number();
+            shares.into_iter().map(|(user, share)| (user, share.get())).collect::<Vec<_>>()
+        };
+        assert_eq!(shares("cache_shares = { root = 3, 1001 = 2 }"), [(0, 3), (1001, 2)]);
+        assert_eq!(shares("cache_shares = { root = 3, 0 = 2 }"), [(0, 3)], "named twice");
+        assert_eq!(shares("cache_shares = { 0 = 3, root = 2 }"), [(0, 3)], "named twice");
+        let error = settled("cache_reads = false\ncache_shares = { root = 3 }").unwrap_err();
+        assert_eq!(error.what, "there are shares of a cache that is off");
     }
 
     #[test]

@@ -180,7 +180,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         shared_drive,
         share_reads: settings.share_reads,
         cache_reads: settings.cache_reads,
-        cache_shares: settings.cache_shares_by_number().collect(),
+        cache_shares: settings.cache_shares_by_number().into_iter().collect(),
         find_policy,
         ..engine::Options::default()
     };

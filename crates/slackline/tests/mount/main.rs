@@ -331,6 +331,10 @@ fn reads_that_wait_for_their_streams_hold_up_nobody_else() {
 
 /// Past the kernel's cache, as `open` knows it.
 const O_DIRECT: i32 = if cfg!(target_arch = "aarch64") { 0x10000 } else { 0x4000 };
+/// Each write is durable when it is answered, as `open` knows it: data and what is needed to find them,
+/// or all that is known of the file.
+const O_DSYNC: i32 = 0o10_000;
+const O_SYNC: i32 = 0o4_010_000;
 
 #[test]
 fn what_one_door_has_acknowledged_the_other_sees() {
@@ -362,6 +366,29 @@ fn what_one_door_has_acknowledged_the_other_sees() {
         }
     }
 }
+
+/// With `O_SYNC` and `O_DSYNC` a write is answered when it is durable, the file's new length with it: a
+/// kill right behind it loses nothing.
+#[test]
+fn what_was_written_with_o_sync_outlives_the_daemon() {
+    let Some(mut mounted) = Mounted::new() else { return };
+    for (round, flag) in [(1, O_SYNC), (2, O_DSYNC), (3, O_SYNC | O_DIRECT)] {
+        let path = mounted.path("synced");
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).custom_flags(flag).open(&path).unwrap();
+        // Always an extent that was never written before.
+        let at = (u64::from(round) << 20) + 4096;
+        file.write_all_at(&Page([round; 4096]).0, at).unwrap();
+        mounted.kill_daemon();
+        let seen = fs::read(&path).unwrap();
+        assert_eq!(seen.len() as u64, at + 4096, "open flags {flag:#o}");
+        assert_eq!(seen[at as usize..], [round; 4096], "open flags {flag:#o}");
+    }
+}
+
+/// Memory for direct I/O.
+#[repr(align(4096))]
+struct Page([u8; 4096]);
 
 #[test]
 fn what_fsync_has_answered_outlives_the_daemon_and_what_it_has_not_is_told() {
