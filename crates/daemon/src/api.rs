@@ -29,6 +29,7 @@ use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use engine::SharedWindow;
 pub use extract::Failure;
 use extract::{Body, Number};
 pub(crate) use extract::{Staged, Text};
@@ -498,7 +499,7 @@ async fn open_window(ask: &Ask, opening: Opening) -> Result<Open, node::Error> {
     let Some(opened) = ask.open_window(opening.clone()).await else {
         return open_carried(ask, opening).await;
     };
-    let (stream, window, memory) = opened?;
+    let SharedWindow { stream, window, memory } = opened?;
     let Ok(shared) = Shared::new(memory, mode, window, block) else {
         let _ = ask.call(calls::StreamClose { stream }).await;
         return open_carried(ask, opening).await;

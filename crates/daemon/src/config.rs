@@ -280,13 +280,6 @@ impl Options {
             });
         }
         let cache_reads = self.cache_reads.unwrap_or(true);
-        if !self.cache_shares.is_empty() && !cache_reads {
-            return Err(ConfigError {
-                what: "there are shares of a cache that is off".into(),
-                next_step: "leave out cache_shares, or cache_reads = false (--no-cache-reads)"
-                    .into(),
-            });
-        }
         let shares = self.cache_shares.into_iter().map(|(user, share)| {
             let given = NonZeroU32::new(share).filter(|share| share.get() <= CACHE_SHARE_MAX);
             given.map(|share| (user.clone(), share)).ok_or(ConfigError {
@@ -347,11 +340,15 @@ impl Options {
 }
 
 impl Settings {
-    /// [`Settings::cache_shares`] by the numbers of users. Who is not known is warned of, and who is
-    /// named twice, by name and by number: he has the larger share.
+    /// [`Settings::cache_shares`] by the numbers of users. It is warned of shares of a cache that is off,
+    /// of who is not known, and of who is named twice, by name and by number, with two shares: he has the
+    /// larger one.
     pub fn cache_shares_by_number(&self) -> BTreeMap<u32, NonZeroU32> {
         let users = Names::of_users();
         let mut shares = BTreeMap::new();
+        if !self.cache_reads && !self.cache_shares.is_empty() {
+            tracing::warn!("cache_shares say nothing while nothing is cached (cache_reads)");
+        }
         for (name, &share) in &self.cache_shares {
             let Some(number) = users.number(name) else {
                 tracing::warn!("cache_shares: there is no user {name}");
@@ -360,7 +357,7 @@ impl Settings {
             let has = shares.entry(number).or_insert(share);
             if *has != share {
                 tracing::warn!(
-                    "cache_shares: user {number} is named twice, with {has} and {share}"
+                    "cache_shares: user {number} is named twice, with {has} and {share}: the larger counts"
                 );
                 *has = share.max(*has);
             }
@@ -473,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_what_is_cached_are_by_name_or_number_and_need_a_cache() {
+    fn shares_of_what_is_cached_are_by_name_or_number() {
         let settled = |text: &str| {
             let options: Options = toml::from_str(&format!("disks = ['d']\n{text}")).unwrap();
             options.settle(PathBuf::new)
@@ -485,8 +482,8 @@ mod tests {
         assert_eq!(shares("cache_shares = { root = 3, 1001 = 2 }"), [(0, 3), (1001, 2)]);
         assert_eq!(shares("cache_shares = { root = 3, 0 = 2 }"), [(0, 3)], "named twice");
         assert_eq!(shares("cache_shares = { 0 = 3, root = 2 }"), [(0, 3)], "named twice");
-        let error = settled("cache_reads = false\ncache_shares = { root = 3 }").unwrap_err();
-        assert_eq!(error.what, "there are shares of a cache that is off");
+        let off = "cache_reads = false\ncache_shares = { root = 3 }";
+        assert_eq!(shares(off), [(0, 3)], "they are warned of, and change nothing");
     }
 
     #[test]

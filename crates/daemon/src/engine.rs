@@ -1,7 +1,7 @@
 //! The engine's pool as the daemon's.
 
-use crate::pool::{Answer, Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
-use engine::{ChunkMut, Reply, WindowReply};
+use crate::pool::{Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Reply, Room};
+use engine::{ChunkMut, Told};
 use node::{
     Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Promise, Status, StreamId,
     StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
@@ -28,7 +28,7 @@ impl Pieces for Arc<engine::Pieces> {
     fn ask(&self) {
         engine::Pieces::ask(self);
     }
-    fn take(&self) -> Option<Result<WindowReply, Error>> {
+    fn take(&self) -> Option<Result<Told, Error>> {
         engine::Pieces::take(self)
     }
 }
@@ -45,18 +45,20 @@ impl Room for ChunkMut {
     }
 }
 
-fn answer(reply: Reply) -> Answer {
+fn boxed(reply: engine::Reply) -> Reply {
     let bytes = |chunk| Box::new(chunk) as Box<dyn Chunk>;
     reply.map(bytes, |room| Box::new(room) as Box<dyn Room>, |window| window)
 }
 
 impl Pool for engine::Pool {
     fn submit(&self, who: Who, op: Op, callback: Callback) {
-        self.submit_as(who, op, move |result: Result<Reply, Error>| callback(result.map(answer)));
+        self.submit_as(who, op, move |result: Result<engine::Reply, Error>| {
+            callback(result.map(boxed))
+        });
     }
 
     fn submit_since(&self, who: Who, arrived: Instant, op: Op, callback: Callback) {
-        let done = move |result: Result<Reply, Error>| callback(result.map(answer));
+        let done = move |result: Result<engine::Reply, Error>| callback(result.map(boxed));
         self.submit_since(who, arrived, op, done);
     }
 
@@ -75,12 +77,12 @@ impl Pool for engine::Pool {
         callback: Callback,
     ) {
         let room = room.into_any().downcast::<ChunkMut>().expect("the room came from this pool");
-        let done = move |result: Result<Reply, Error>| callback(result.map(answer));
+        let done = move |result: Result<engine::Reply, Error>| callback(result.map(boxed));
         self.write_as(who, arrived, priority, &volume, range, *room, done);
     }
 
     fn open_window(&self, who: Who, opening: Opening, callback: Callback) -> bool {
-        let done = move |result: Result<Reply, Error>| callback(result.map(answer));
+        let done = move |result: Result<engine::Reply, Error>| callback(result.map(boxed));
         self.open_window(who, opening, done).is_ok()
     }
 
@@ -97,7 +99,7 @@ impl Pool for engine::Pool {
         callback: Callback,
     ) {
         let chunk = chunk.into_any().downcast::<engine::Chunk>().expect("it came from this pool");
-        let done = move |result: Result<Reply, Error>| callback(result.map(answer));
+        let done = move |result: Result<engine::Reply, Error>| callback(result.map(boxed));
         self.advance(who, *chunk, len, done);
     }
 

@@ -8,17 +8,17 @@
 //! connection may end at any point.
 
 use crate::made_room::MadeRoom;
-use engine::WindowReply;
+use engine::{SharedWindow, Told, WindowReply};
 use node::{
     DiskIndex, Error, HandleId, HostTime, Op, Opening, Operation, Ownership, Policy, Priority,
     Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    calls,
 };
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use units::{Bytes, Duration, Instant};
-use window::Memory;
 use wire::control::Lateness;
 
 /// Bytes that the pool has filled.
@@ -41,8 +41,8 @@ pub trait Chunk: Send + Sync {
 pub trait Pieces: Send + Sync {
     /// Sees to it that they are told; costs nothing where they are already.
     fn ask(&self);
-    /// The next that was told, if any is left: [`WindowReply::Piece`], or why there is none.
-    fn take(&self) -> Option<Result<WindowReply, Error>>;
+    /// The next that was told, if any is left: [`Told`], or why there is none.
+    fn take(&self) -> Option<Result<Told, Error>>;
 }
 
 /// Memory to fill.
@@ -58,36 +58,36 @@ pub trait Room: Send {
 }
 
 /// A good answer, with handles in place of spans.
-pub type Answer = node::Reply<Box<dyn Chunk>, Box<dyn Room>, WindowReply>;
+pub type Reply = node::Reply<Box<dyn Chunk>, Box<dyn Room>, WindowReply>;
 
 /// What this operation is answered with.
-pub type AnswerTo<O> = <O as Operation>::Answer<Box<dyn Chunk>, Box<dyn Room>, WindowReply>;
+pub type Answer<O> = <O as Operation>::Answer<Box<dyn Chunk>, Box<dyn Room>, WindowReply>;
 
 /// The end of an operation, and when the pool handed it out.
-pub type Came<O = Op> = (Result<AnswerTo<O>, Error>, Handed);
+pub type Came<O = Op> = (Result<Answer<O>, Error>, Handed);
 
 /// What is owed of an answer, where it is under contract.
-pub fn promise(answer: &Answer) -> Option<Promise> {
+pub fn promise(answer: &Reply) -> Option<Promise> {
     match answer {
-        Answer::Data { bytes, .. } => bytes.promise(),
-        Answer::Room { room } => room.promise(),
-        Answer::Window(WindowReply::Piece { promise, .. }) => *promise,
-        Answer::Promised(promise) => Some(*promise),
+        Reply::Data { bytes, .. } => bytes.promise(),
+        Reply::Room { room } => room.promise(),
+        Reply::Window(WindowReply::Told(told)) => told.promise,
+        Reply::Promised(promise) => Some(*promise),
         _ => None,
     }
 }
 
 /// When the pool decided on an answer, where it says so.
-fn decided(answer: &Answer) -> Option<Instant> {
+fn decided(answer: &Reply) -> Option<Instant> {
     match answer {
-        Answer::Data { bytes, .. } => bytes.handed(),
+        Reply::Data { bytes, .. } => bytes.handed(),
         answer => promise(answer).map(|promise| promise.handed()),
     }
 }
 
 /// What is called, once, with the end of an operation. It may run on a disk's thread and
 /// only hands over (`engine::Pool::submit`).
-pub type Callback = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
+pub type Callback = Box<dyn FnOnce(Result<Reply, Error>) + Send>;
 
 /// What is called when there may be something to take. As a [`Callback`] it only hands over.
 pub type Bell = Box<dyn Fn() + Send + Sync>;
@@ -274,18 +274,15 @@ impl Handed {
     }
 
     /// This answer: when the pool says, or now.
-    pub fn of(answer: &Result<Answer, Error>) -> Self {
+    pub fn of(answer: &Result<Reply, Error>) -> Self {
         let answer = answer.as_ref().ok();
         let at = answer.and_then(decided).unwrap_or_else(engine::now);
         Self { at, promise: answer.and_then(promise) }
     }
 
     /// This piece of a shared window.
-    pub fn of_piece(told: &Result<WindowReply, Error>) -> Self {
-        let promise = match told {
-            Ok(WindowReply::Piece { promise, .. }) => *promise,
-            _ => None,
-        };
+    pub fn of_piece(told: &Result<Told, Error>) -> Self {
+        let promise = told.as_ref().ok().and_then(|told| told.promise);
         Self { at: promise.map_or_else(engine::now, |promise| promise.handed()), promise }
     }
 
@@ -314,32 +311,38 @@ impl Handed {
 
 /// The answer to an operation that was begun, when it comes.
 pub struct Coming<O = Op> {
-    receiver: oneshot::Receiver<Came>,
+    receiver: oneshot::Receiver<(Result<Reply, Error>, Option<Handed>)>,
     to: PhantomData<fn() -> O>,
 }
 
 impl<O: Operation> Coming<O> {
-    /// A callback that says when it was called, and what it was called with.
-    fn new() -> (Callback, Self) {
+    /// A callback, and what it brings. `is_stamped`: with when it was called, for which it may have to
+    /// read the clock.
+    fn new(is_stamped: bool) -> (Callback, Self) {
         let (answer, receiver) = oneshot::channel();
         let callback = move |result| {
-            let handed = Handed::of(&result);
+            let handed = is_stamped.then(|| Handed::of(&result));
             drop(answer.send((result, handed)));
         };
         (Box::new(callback), Self { receiver, to: PhantomData })
     }
 
-    /// What comes, and when it was handed out; or that the pool has gone. Nothing is lost where
-    /// this is not waited for to the end.
-    pub async fn handed(&mut self) -> Came<O> {
-        let gone = |_| (Err(Error::ShuttingDown), Handed::now());
+    async fn come(&mut self) -> (Result<Answer<O>, Error>, Option<Handed>) {
+        let gone = |_| (Err(Error::ShuttingDown), None);
         let (result, handed) = (&mut self.receiver).await.unwrap_or_else(gone);
         (result.map(O::answer), handed)
     }
 
+    /// What comes, and when it was handed out; or that the pool has gone. Nothing is lost where
+    /// this is not waited for to the end.
+    pub async fn handed(&mut self) -> Came<O> {
+        let (result, handed) = self.come().await;
+        (result, handed.unwrap_or_else(Handed::now))
+    }
+
     /// What comes.
-    pub async fn end(mut self) -> Result<AnswerTo<O>, Error> {
-        self.handed().await.0
+    pub async fn end(mut self) -> Result<Answer<O>, Error> {
+        self.come().await.0
     }
 }
 
@@ -366,8 +369,10 @@ pub struct Ask(pub Arc<dyn Pool>, pub Who);
 
 impl Ask {
     /// The end of an operation.
-    pub async fn call<O: Operation>(&self, op: O) -> Result<AnswerTo<O>, Error> {
-        self.begin(op).end().await
+    pub async fn call<O: Operation>(&self, op: O) -> Result<Answer<O>, Error> {
+        let (callback, coming) = Coming::<O>::new(false);
+        self.0.submit(self.1.clone(), op.into(), callback);
+        coming.end().await
     }
 
     /// The same, and when the pool handed it out.
@@ -380,36 +385,27 @@ impl Ask {
         self.begin_since(arrived, op).handed().await
     }
 
-    /// The same, begun, for whoever wants to wait for other things as well.
-    pub fn begin_since<O: Operation>(&self, arrived: Instant, op: O) -> Coming<O> {
-        let (callback, coming) = Coming::new();
-        self.0.submit_since(self.1.clone(), arrived, op.into(), callback);
-        coming
-    }
-
     /// Begins an operation, for whoever wants to wait for other things as well.
     pub fn begin<O: Operation>(&self, op: O) -> Coming<O> {
-        let (callback, coming) = Coming::new();
+        let (callback, coming) = Coming::new(true);
         self.0.submit(self.1.clone(), op.into(), callback);
         coming
     }
 
-    /// Opens a stream whose program can map its window: its number, the window's size, and the memory;
-    /// none where there is no such memory.
-    pub async fn open_window(
-        &self,
-        opening: Opening,
-    ) -> Option<Result<(StreamId, Bytes, Arc<Memory>), Error>> {
-        let (callback, coming) = Coming::<Op>::new();
+    /// The same of what its program asked for at `arrived`.
+    pub fn begin_since<O: Operation>(&self, arrived: Instant, op: O) -> Coming<O> {
+        let (callback, coming) = Coming::new(true);
+        self.0.submit_since(self.1.clone(), arrived, op.into(), callback);
+        coming
+    }
+
+    /// Opens a stream whose program can map its window; none where there is no such memory.
+    pub async fn open_window(&self, opening: Opening) -> Option<Result<SharedWindow, Error>> {
+        let (callback, coming) = Coming::<Op>::new(false);
         if !self.0.open_window(self.1.clone(), opening, callback) {
             return None;
         }
-        Some(coming.end().await.map(|answer| match answer {
-            Answer::Window(WindowReply::Shared { stream, window, memory }) => {
-                (stream, window, memory)
-            }
-            _ => unreachable!("the pool answers Shared to what opens a shared window"),
-        }))
+        Some(coming.end().await.map(|reply| calls::WindowNext::answer(reply).shared()))
     }
 
     /// Gives back what a reader was given, and moves its playout point on by `len`.
@@ -419,10 +415,9 @@ impl Ask {
         chunk: Box<dyn Chunk>,
         len: Bytes,
     ) -> Result<(), Error> {
-        let (answer, coming) = oneshot::channel();
-        let callback = Box::new(move |result| drop(answer.send(result)));
+        let (callback, coming) = Coming::<calls::StreamAdvance>::new(false);
         self.0.advance(self.1.clone(), stream, chunk, len, callback);
-        coming.await.unwrap_or(Err(Error::ShuttingDown)).map(drop)
+        coming.end().await
     }
 
     /// An answer is in the socket or the window of its program. Its account hears of it; what
@@ -457,9 +452,8 @@ impl Ask {
         range: WriteRange,
         room: Box<dyn Room>,
     ) -> (Result<(), Error>, Handed) {
-        let (callback, mut coming) = Coming::<Op>::new();
+        let (callback, mut coming) = Coming::<calls::Write>::new(true);
         self.0.write(self.1.clone(), arrived, volume, priority, range, room, callback);
-        let (written, handed) = coming.handed().await;
-        (written.map(drop), handed)
+        coming.handed().await
     }
 }

@@ -233,6 +233,10 @@ impl Sessions {
         };
         let _closing = Closing { sessions: self, stream };
         let result = self.ask.call(calls::StreamClose { stream }).await;
+        let writes = session.opened.mode.writes();
+        debug_assert!(
+            result.as_ref().is_ok_and(|upto| upto.is_some() == writes) || result.is_err()
+        );
         session.closed.send_replace(Some(result.clone()));
         result
     }

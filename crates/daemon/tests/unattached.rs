@@ -3,7 +3,7 @@
 
 use crate::support::{Fake, Volume};
 use daemon::limits::ATTACH_WITHIN;
-use daemon::pool::{Answer, Ask, Entry};
+use daemon::pool::{Ask, Entry, Reply};
 use daemon::quotas::Peer;
 use daemon::sessions::{AttachError, Opened, Sessions};
 use node::{Mode, Op, StreamId};
@@ -16,7 +16,7 @@ async fn open(ask: &Ask, sessions: &Arc<Sessions>) -> StreamId {
         node::Contract { rate: Rate::per_second(1000), block: Bytes::kib(4), burst: Bytes::kib(4) };
     let (mode, start) = (Mode::Write, Bytes::ZERO);
     let op = Op::StreamOpen { volume: "v".into(), mode, contract, start };
-    let Ok(Answer::Stream { stream, .. }) = ask.call(op).await else { panic!("not opened") };
+    let Ok(Reply::Stream { stream, .. }) = ask.call(op).await else { panic!("not opened") };
     let owner = Peer { uid: 0, gid: 0, groups: [].into(), scope: None };
     sessions.add(Opened { stream, mode, volume: "v".into(), start, owner, shared: None });
     stream

@@ -35,7 +35,7 @@ use crate::lock::{Mutex, MutexGuard};
 use crate::on_disk::on_a_disks_thread;
 use crate::searches::Searches;
 use crate::sys::{self, Event};
-use crate::{Pieces, Reply, WindowReply};
+use crate::{Pieces, Reply, SharedWindow, Told, WindowReply};
 use node::{
     CommandEnded, DiskIndex, Error, Event as Happened, HandleId, Look, Mode, Node, Op, Opening,
     Output, Ownership, Policy, Promise, Region, Span, Status, StreamId, StreamStatus, Terms,
@@ -744,28 +744,26 @@ impl Inner {
         if let Some(stream) = stream {
             self.lent.remove(&stream);
         }
-        let mut lend = |span: Span| {
+        if let (Some(stream), Ok(node::Reply::Data { .. } | node::Reply::Room { .. })) =
+            (stream, &result)
+        {
+            self.lent.insert(stream, Lent::Held { close: None });
+        }
+        let lend = |span: Span| {
             core.arena.lend(span);
             let owner = stream.map_or(Owner::BestEffort, Owner::Stream);
-            if let Some(stream) = stream {
-                self.lent.insert(stream, Lent::Held { close: None });
-            }
             let lender: Arc<dyn Lender> = core.clone();
             Loan::new(lender, span, owner, promise)
         };
         let mut room_lent = None;
         let result = result.map(|reply| match (reply, promise) {
             (node::Reply::Done, Some(promise)) => Reply::Promised(promise),
-            (node::Reply::Data { bytes: span, offset }, _) => {
-                Reply::Data { bytes: Chunk::new(lend(span)), offset }
-            }
-            (node::Reply::Room { room: span }, _) => {
-                room_lent = stream.map(|_| span);
-                Reply::Room { room: ChunkMut::new(lend(span)) }
-            }
-            (other, _) => other.map(
-                |_| unreachable!("lent"),
-                |_| unreachable!("lent"),
+            (reply, _) => reply.map(
+                |span| Chunk::new(lend(span)),
+                |span| {
+                    room_lent = stream.map(|_| span);
+                    ChunkMut::new(lend(span))
+                },
                 |never| match never {},
             ),
         });
@@ -785,7 +783,7 @@ impl Inner {
         let result = match (about, result) {
             (About::Open(region, memory, mode), Ok(node::Reply::Stream { stream, window })) => {
                 self.windows.insert(stream, Window { region, mode, seeks: 0 });
-                Ok(Reply::Window(WindowReply::Shared { stream, window, memory }))
+                Ok(Reply::Window(WindowReply::Shared(SharedWindow { stream, window, memory })))
             }
             (About::Open(region, ..), result) => {
                 news.garbage.extend(arena.regions().free(region));
@@ -802,7 +800,7 @@ impl Inner {
                     waits = Waits::For(Some(span));
                 }
                 let seeks = self.windows.get(&stream).map_or(0, |window| window.seeks);
-                Ok(Reply::Window(WindowReply::Piece { piece: piece(reply), seeks, promise }))
+                Ok(Reply::Window(WindowReply::Told(Told { piece: piece(reply), seeks, promise })))
             }
             (About::Seek(seeks), Ok(node::Reply::Ready { at, steady, .. })) => {
                 Ok(Reply::Ready { at, steady, seeks })
@@ -818,12 +816,13 @@ impl Inner {
                 waits = Waits::ForUnmapping;
                 result.map(|reply| match reply {
                     node::Reply::Durable { upto } => Reply::Durable { upto },
-                    _ => Reply::Done,
+                    node::Reply::Done => Reply::Done,
+                    other => unreachable!("{other:?} answers no close"),
                 })
             }
             (About::Pieces(pieces), result) => {
                 let seeks = self.windows.get(&pieces.stream()).map_or(0, |window| window.seeks);
-                let piece = |reply| WindowReply::Piece { piece: piece(reply), seeks, promise };
+                let piece = |reply| Told { piece: piece(reply), seeks, promise };
                 let told = result.map(piece);
                 if pieces.tell(told) {
                     self.next_piece(&pieces);

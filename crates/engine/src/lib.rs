@@ -62,7 +62,7 @@ pub use on_disk::on_a_disks_thread;
 pub use pieces::Pieces;
 pub use pool::{Description, Options, Pool, Wrap};
 pub use profiling::{ProfileError, ProfileOptions, Profiled, profile};
-pub use reply::{Answer, Reply, WindowReply};
+pub use reply::{Answer, Reply, SharedWindow, Told, WindowReply};
 pub use sys::Extent;
 pub use thread::{IoClass, deliver_in_time, io_class, keep_time, wake_sharply};
 pub use units::Distribution;

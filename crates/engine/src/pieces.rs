@@ -9,7 +9,7 @@
 
 use crate::core::Core;
 use crate::lock::Mutex;
-use crate::reply::WindowReply;
+use crate::reply::Told;
 use node::{Error, StreamId, Who};
 use std::collections::VecDeque;
 use std::fmt;
@@ -31,7 +31,7 @@ pub struct Pieces {
 
 #[derive(Default)]
 struct List {
-    told: VecDeque<Result<WindowReply, Error>>,
+    told: VecDeque<Result<Told, Error>>,
     asked: bool,
 }
 
@@ -58,8 +58,8 @@ impl Pieces {
         self.core.ask_for_pieces(self);
     }
 
-    /// The next that was told, if any is left: [`WindowReply::Piece`], or why there is none.
-    pub fn take(&self) -> Option<Result<WindowReply, Error>> {
+    /// The next that was told, if any is left: [`Told`], or why there is none.
+    pub fn take(&self) -> Option<Result<Told, Error>> {
         self.list.lock().told.pop_front()
     }
 
@@ -73,10 +73,8 @@ impl Pieces {
 
     /// Under the pool's lock, so that what is told is in its order. Says whether the next is
     /// to be asked for at once.
-    pub(crate) fn tell(&self, told: Result<WindowReply, Error>) -> bool {
-        let is_more =
-            |told: &_| matches!(told, WindowReply::Piece { piece, .. } if piece.kind != Kind::End);
-        let goes_on = told.as_ref().is_ok_and(is_more);
+    pub(crate) fn tell(&self, told: Result<Told, Error>) -> bool {
+        let goes_on = told.as_ref().is_ok_and(|told| told.piece.kind != Kind::End);
         let mut list = self.list.lock();
         list.told.push_back(told);
         list.asked = goes_on && list.told.len() < MOST;

@@ -366,8 +366,8 @@ impl Pool {
     }
 
     /// Begins to open a stream under contract whose window is in memory that its program
-    /// can map. [`Reply::Shared`]; then [`Op::WindowNext`], `WindowMoved`, `WindowWaits`
-    /// and `StreamSeek` are for it, with [`Reply::Piece`] and [`Reply::Ready`]. The memory
+    /// can map. Then [`Op::WindowNext`], `WindowMoved`, `WindowWaits`
+    /// and `StreamSeek` are for it, with [`Told`](crate::Told) and [`Reply::Ready`]. The memory
     /// is the stream's until [`Op::StreamClose`] is answered.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::common::*;
-use engine::{DeviceSpec, Pool, Reply, WindowReply};
+use engine::{DeviceSpec, Pool, Reply, SharedWindow, Told, WindowReply};
 use node::{Error, Mode, Op, StreamId};
 use std::sync::{Arc, mpsc};
 use units::Bytes;
@@ -19,7 +19,7 @@ fn open(pool: &Pool, mode: Mode, rate: &str) -> (StreamId, Arc<Memory>) {
     let opening = node::Opening { volume, mode, contract, start, early: false, miss: None };
     pool.open_window(node::Who::root(), opening, done).unwrap();
     match opened.recv().unwrap() {
-        Ok(Reply::Window(WindowReply::Shared { stream, window, memory })) => {
+        Ok(Reply::Window(WindowReply::Shared(SharedWindow { stream, window, memory }))) => {
             assert!(window > Bytes::ZERO && window.as_usize() <= memory.len());
             (stream, memory)
         }
@@ -29,7 +29,7 @@ fn open(pool: &Pool, mode: Mode, rate: &str) -> (StreamId, Arc<Memory>) {
 
 fn next(pool: &Pool, stream: StreamId) -> Piece {
     match pool.call(Op::WindowNext { stream }) {
-        Ok(Reply::Window(WindowReply::Piece { piece, seeks: 0, .. })) => piece,
+        Ok(Reply::Window(WindowReply::Told(Told { piece, seeks: 0, .. }))) => piece,
         other => panic!("{other:?}"),
     }
 }

@@ -15,7 +15,7 @@ use super::frames::{Outgoing, Over, failed, misplaced};
 use super::listening::Listening;
 use crate::pool::{Ask, Came, Coming, Handed, Pieces};
 use crate::sessions::Opened;
-use engine::WindowReply;
+use engine::{Told, WindowReply};
 use node::{Error, Mode, Operation, Ready, calls};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ impl<'a> Session<'a> {
                 head = input.next() => self.frame(head?, input).await?,
                 () = self.bell.notified() => Goes::On,
                 (piece, handed) = arrival(&mut self.piece) => {
-                    self.told(piece, handed).await?;
+                    self.told(piece.map(WindowReply::told), handed).await?;
                     Goes::On
                 }
                 (durable, _) = arrival(&mut self.durable) => self.durable(durable).await?,
@@ -271,18 +271,17 @@ impl<'a> Session<'a> {
     }
 
     /// The pool's next piece, or that there is none.
-    async fn told(&mut self, told: Result<WindowReply, Error>, handed: Handed) -> Result<(), Over> {
+    async fn told(&mut self, told: Result<Told, Error>, handed: Handed) -> Result<(), Over> {
         match told {
-            Ok(WindowReply::Piece { seeks, .. }) if seeks < self.seeks => {}
+            Ok(Told { seeks, .. }) if seeks < self.seeks => {}
             // The end that the program is told of is the end when it got there.
-            Ok(WindowReply::Piece { piece: Piece { kind: Kind::End, .. }, .. }) if !self.waits => {
+            Ok(Told { piece: Piece { kind: Kind::End, .. }, .. }) if !self.waits => {
                 self.paused = true;
             }
-            Ok(WindowReply::Piece { piece, .. }) => {
+            Ok(Told { piece, .. }) => {
                 self.paused = piece.kind == Kind::End;
                 self.publish(piece, handed).await?;
             }
-            Ok(WindowReply::Shared { .. }) => unreachable!("that is answered to who opens it"),
             Err(error @ (Error::NoSuchStream { .. } | Error::ShuttingDown)) => {
                 return Err(failed(error));
             }

@@ -7,10 +7,10 @@
 
 use crate::convert;
 use crate::lock::{Condvar, Mutex, MutexGuard};
-use crate::pool::{Answer, Callback, Chunk};
+use crate::pool::{Callback, Chunk, Reply};
 use disk::Profile;
 use engine::{BlockDevice, Buffer, HostFile, IoClass};
-use files::{Device, FileMap, Next, Options, Output, Piece, Reply};
+use files::{Device, FileMap, Next, Options, Output, Piece};
 use node::{Contract, DiskIndex, Error, HostTime, Op, StreamId, StreamStatus, Who};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -86,7 +86,7 @@ impl Chunk for Part {
 }
 
 /// Callbacks, to be called without the lock.
-type Calls = Vec<(Callback, Result<Answer, Error>)>;
+type Calls = Vec<(Callback, Result<Reply, Error>)>;
 
 fn call(calls: Calls) {
     for (callback, result) in calls {
@@ -192,17 +192,17 @@ impl Desk {
                 state.device.read(now, stream, ticket, len_max);
             }
             Op::StreamAdvance { stream, len } => {
-                let done = state.device.advance(now, stream, len).map(|()| Answer::Done);
+                let done = state.device.advance(now, stream, len).map(|()| Reply::Done);
                 state.trim(stream);
                 calls.push((callback, done));
             }
             Op::StreamChange { stream, contract } => {
                 let changed = state.device.change(now, stream, &contract);
-                let answer = changed.map(|window| Answer::Stream { stream, window });
+                let answer = changed.map(|window| Reply::Stream { stream, window });
                 calls.push((callback, answer));
             }
             Op::StreamClose { stream } => {
-                let closed = state.device.close(now, stream).map(|()| Answer::Done);
+                let closed = state.device.close(now, stream).map(|()| Reply::Done);
                 state.open.remove(&stream);
                 calls.push((callback, closed));
             }
@@ -388,9 +388,11 @@ impl State {
         while let Some(Output { ticket, result }) = self.device.poll_output() {
             let (stream, callback) = self.calls.remove(&ticket).expect("each ask ends once");
             let answer = result.and_then(|reply| match reply {
-                Reply::Data { block, offset, len } => self.part(now, (stream, block), offset, len),
-                Reply::Gap { offset, len } => Ok(Answer::Gap { offset, len }),
-                Reply::End => Ok(Answer::End),
+                files::Reply::Data { block, offset, len } => {
+                    self.part(now, (stream, block), offset, len)
+                }
+                files::Reply::Gap { offset, len } => Ok(Reply::Gap { offset, len }),
+                files::Reply::End => Ok(Reply::End),
             });
             calls.push((callback, answer));
         }
@@ -403,14 +405,14 @@ impl State {
         (stream, block): (StreamId, u64),
         offset: Bytes,
         len: Bytes,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Reply, Error> {
         let gone = || Error::NoSuchStream { stream };
         let buffer = self.open.get(&stream).and_then(|open| open.blocks.get(&block));
         let buffer = Arc::clone(buffer.ok_or_else(gone)?);
         let block_len = self.device.block_of(stream).ok_or_else(gone)?;
         let from = (offset - block_len * block).as_usize();
         let part = Part { buffer, from, len: len.as_usize(), handed: now };
-        Ok(Answer::Data { bytes: Box::new(part), offset })
+        Ok(Reply::Data { bytes: Box::new(part), offset })
     }
 
     /// Takes back the blocks that have left a stream's window, as far as nobody has them.
@@ -500,7 +502,7 @@ mod tests {
         })
     }
 
-    fn told() -> (Callback, mpsc::Receiver<Result<Answer, Error>>) {
+    fn told() -> (Callback, mpsc::Receiver<Result<Reply, Error>>) {
         let (told, heard) = mpsc::channel();
         (Box::new(move |answer| drop(told.send(answer))), heard)
     }
@@ -512,10 +514,10 @@ mod tests {
         let (callback, heard) = told();
         let Some(desk) = due(callback) else { return };
         desk.set_delivery(Duration::ZERO);
-        assert!(matches!(heard.try_recv(), Ok(Ok(Answer::Data { .. }))));
+        assert!(matches!(heard.try_recv(), Ok(Ok(Reply::Data { .. }))));
         let (callback, closed) = told();
         desk.begin(&Op::StreamClose { stream: STREAM }, callback);
-        assert!(matches!(closed.try_recv(), Ok(Ok(Answer::Done))));
+        assert!(matches!(closed.try_recv(), Ok(Ok(Reply::Done))));
     }
 
     /// Whatever has answers waiting untold: a close, or the end of the daemon, tells them first.
@@ -530,7 +532,7 @@ mod tests {
                 true => desk.stop(),
                 false => desk.begin(&Op::StreamClose { stream: STREAM }, callback),
             }
-            assert!(matches!(heard.try_recv(), Ok(Ok(Answer::Data { .. }))), "stops: {stops}");
+            assert!(matches!(heard.try_recv(), Ok(Ok(Reply::Data { .. }))), "stops: {stops}");
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use client::Client;
 use daemon::config::SocketMode;
-use daemon::pool::{Answer, Callback, Chunk, Description, HostLateness, Pool, Room};
+use daemon::pool::{Callback, Chunk, Description, HostLateness, Pool, Reply, Room};
 use daemon::quotas::own_uid;
 use daemon::serve::{ServeError, ServeOptions};
 use daemon::socket::Claim;
@@ -167,10 +167,10 @@ impl Fake {
         let changed = std::mem::take(&mut state.uncommitted);
         drop(state);
         for callback in changed {
-            callback(Ok(Answer::Done));
+            callback(Ok(Reply::Done));
         }
         for (upto, callback) in heard {
-            callback(Ok(Answer::Durable { upto }));
+            callback(Ok(Reply::Durable { upto }));
         }
     }
 }
@@ -210,7 +210,7 @@ impl State {
         mode: Mode,
         contract: Contract,
         start: Bytes,
-    ) -> Result<Answer> {
+    ) -> Result<Reply> {
         self.volume(&volume)?;
         let taken: Rate = self.streams.values().map(|stream| stream.contract.rate).sum();
         if taken + contract.rate > RATE_MAX {
@@ -229,10 +229,10 @@ impl State {
         let (position, durable) = (start.get(), start.get());
         let stream = Stream { volume, mode, contract, position, durable, waiting: Vec::new() };
         self.streams.insert(self.last_stream, stream);
-        Ok(Answer::Stream { stream: StreamId(self.last_stream), window: contract.block * 2 })
+        Ok(Reply::Stream { stream: StreamId(self.last_stream), window: contract.block * 2 })
     }
 
-    fn read(&mut self, stream: StreamId, len_max: Bytes) -> Result<Answer> {
+    fn read(&mut self, stream: StreamId, len_max: Bytes) -> Result<Reply> {
         let gap = self.gap;
         let found = self.stream(stream, Mode::Read)?;
         let (name, at) = (found.volume.clone(), found.position);
@@ -240,19 +240,19 @@ impl State {
             && at == from
         {
             found.position += len;
-            return Ok(Answer::Gap { offset: Bytes::new(from), len: Bytes::new(len) });
+            return Ok(Reply::Gap { offset: Bytes::new(from), len: Bytes::new(len) });
         }
         let data = &self.volume(&name)?.data;
         let stop = gap.map_or(u64::MAX, |(from, _)| if at < from { from } else { u64::MAX });
         let end = (data.len() as u64).min(at + len_max.get().min(PIECE)).min(stop);
         if end <= at {
-            return Ok(Answer::End);
+            return Ok(Reply::End);
         }
         let chunk = Box::new(FakeChunk(data[at as usize..end as usize].to_vec()));
-        Ok(Answer::Data { bytes: chunk, offset: Bytes::new(at) })
+        Ok(Reply::Data { bytes: chunk, offset: Bytes::new(at) })
     }
 
-    fn room(&mut self, stream: StreamId, len_max: Bytes) -> Result<Answer> {
+    fn room(&mut self, stream: StreamId, len_max: Bytes) -> Result<Reply> {
         let found = self.stream(stream, Mode::Write)?;
         let (name, at) = (found.volume.clone(), found.position);
         let size = self.volume(&name)?.size;
@@ -263,12 +263,12 @@ impl State {
         Ok(self.new_room(stream.0, len))
     }
 
-    fn new_room(&self, stream: u64, len: u64) -> Answer {
+    fn new_room(&self, stream: u64, len: u64) -> Reply {
         let (bytes, home) = (vec![0; len as usize], Arc::clone(&self.rooms));
-        Answer::Room { room: Box::new(FakeRoom { stream, bytes, home }) }
+        Reply::Room { room: Box::new(FakeRoom { stream, bytes, home }) }
     }
 
-    fn change(&mut self, stream: StreamId, contract: Contract) -> Result<Answer> {
+    fn change(&mut self, stream: StreamId, contract: Contract) -> Result<Reply> {
         let found = self.streams.get_mut(&stream.0).ok_or(Error::NoSuchStream { stream })?;
         if contract.rate > RATE_MAX {
             return Err(Error::Refused(Refusal {
@@ -283,10 +283,10 @@ impl State {
             }));
         }
         found.contract = contract;
-        Ok(Answer::Stream { stream, window: contract.block * 3 })
+        Ok(Reply::Stream { stream, window: contract.block * 3 })
     }
 
-    fn write(&mut self, stream: StreamId, len: Bytes) -> Result<Answer> {
+    fn write(&mut self, stream: StreamId, len: Bytes) -> Result<Reply> {
         let bytes = self.rooms.lock().unwrap().remove(&stream.0).expect("room was given back");
         let found = self.stream(stream, Mode::Write)?;
         let (name, at) = (found.volume.clone(), found.position as usize);
@@ -294,22 +294,22 @@ impl State {
         let data = &mut self.volume(&name)?.data;
         data.resize(data.len().max(at + len.as_usize()), 0);
         data[at..at + len.as_usize()].copy_from_slice(&bytes[..len.as_usize()]);
-        Ok(Answer::Done)
+        Ok(Reply::Done)
     }
 
-    fn close(&mut self, stream: StreamId) -> Result<(Answer, Vec<Callback>)> {
+    fn close(&mut self, stream: StreamId) -> Result<(Reply, Vec<Callback>)> {
         let found = self.streams.remove(&stream.0).ok_or(Error::NoSuchStream { stream })?;
         let waiting = found.waiting.into_iter().map(|(_, callback)| callback).collect();
         self.closed.push((stream.0, found.position));
         let upto = Bytes::new(found.position);
         let answer = match found.mode {
-            Mode::Read => Answer::Done,
-            Mode::Write | Mode::Update => Answer::Durable { upto },
+            Mode::Read => Reply::Done,
+            Mode::Write | Mode::Update => Reply::Durable { upto },
         };
         Ok((answer, waiting))
     }
 
-    fn best_effort(&mut self, op: Op) -> Result<Answer> {
+    fn best_effort(&mut self, op: Op) -> Result<Reply> {
         match op {
             Op::Read { volume, offset, len, priority } => {
                 self.stated.push(priority);
@@ -320,15 +320,15 @@ impl State {
                 let mut bytes = self.volume(&volume)?.data.clone();
                 bytes.resize(size.as_usize(), 0);
                 let bytes = bytes[offset.as_usize()..][..len.as_usize()].to_vec();
-                Ok(Answer::Data { bytes: Box::new(FakeChunk(bytes)), offset })
+                Ok(Reply::Data { bytes: Box::new(FakeChunk(bytes)), offset })
             }
             Op::Room { len, .. } => Ok(self.new_room(0, len.get())),
-            Op::Sync => Ok(Answer::Done),
+            Op::Sync => Ok(Reply::Done),
             other => unreachable!("{other:?}"),
         }
     }
 
-    fn volume_op(&mut self, who: &Who, op: Op) -> Result<Answer> {
+    fn volume_op(&mut self, who: &Who, op: Op) -> Result<Reply> {
         match op {
             Op::VolumeCreate { name, size, access, .. } => {
                 let ownership = permission::settle(who, permission::of_new(who), access)?;
@@ -381,7 +381,7 @@ impl State {
             }
             other => unreachable!("{other:?}"),
         }
-        Ok(Answer::Done)
+        Ok(Reply::Done)
     }
 }
 
@@ -443,7 +443,7 @@ impl Pool for Fake {
                         state.uncommitted.push(callback);
                         return self.news.notify_all();
                     }
-                    Ok(Answer::Done)
+                    Ok(Reply::Done)
                 }
                 Err(error) => Err(error),
             },
@@ -453,15 +453,15 @@ impl Pool for Fake {
             Op::ProfileSet { .. }
             | Op::Reprofile { .. }
             | Op::PolicySet { .. }
-            | Op::BusSet { .. } => Ok(Answer::Done),
+            | Op::BusSet { .. } => Ok(Reply::Done),
             Op::Block { volume, .. } => {
-                state.volume(&volume).map(|_| Answer::Block { block: Bytes::kib(8) })
+                state.volume(&volume).map(|_| Reply::Block { block: Bytes::kib(8) })
             }
             Op::StreamChange { stream, contract } => state.change(stream, contract),
             Op::StreamRead { stream, len_max } => state.read(stream, len_max),
             Op::StreamAdvance { stream, len } => state.stream(stream, Mode::Read).map(|stream| {
                 stream.position += len.get();
-                Answer::Done
+                Reply::Done
             }),
             Op::StreamRoom { stream, len_max } => state.room(stream, len_max),
             Op::StreamWrite { stream, len } => state.write(stream, len),
@@ -469,7 +469,7 @@ impl Pool for Fake {
                 Ok(found) if found.durable <= beyond.get() => {
                     return found.waiting.push((beyond.get(), callback));
                 }
-                Ok(found) => Ok(Answer::Durable { upto: Bytes::new(found.durable) }),
+                Ok(found) => Ok(Reply::Durable { upto: Bytes::new(found.durable) }),
                 Err(error) => Err(error),
             },
             Op::StreamSync { stream } => {
@@ -477,7 +477,7 @@ impl Pool for Fake {
                 self.commit();
                 state = self.state();
                 let found = state.stream(stream, Mode::Write);
-                found.map(|found| Answer::Durable { upto: Bytes::new(found.position) })
+                found.map(|found| Reply::Durable { upto: Bytes::new(found.position) })
             }
             Op::StreamClose { .. } if state.hold_closes => {
                 state.held.push((op, callback));
@@ -487,13 +487,13 @@ impl Pool for Fake {
                 ended = waiting.into_iter().map(|waiting| (waiting, stream)).collect();
                 answer
             }),
-            Op::Plan => Ok(Answer::Planner(Box::new(planner()))),
+            Op::Plan => Ok(Reply::Planner(Box::new(planner()))),
             Op::Shutdown => {
                 state.shut_down = true;
                 if state.hold_shutdown {
                     return state.held.push((op, callback));
                 }
-                Ok(Answer::Done)
+                Ok(Reply::Done)
             }
             Op::Read { .. } | Op::Sync if state.hold_best_effort => {
                 state.held.push((op, callback));
@@ -543,7 +543,7 @@ impl Pool for Fake {
             let counted = &mut volume.data[at..];
             let len = counted.len().min(bytes.len());
             counted[..len].copy_from_slice(&bytes[..len]);
-            Ok(Answer::Done)
+            Ok(Reply::Done)
         });
         drop(state);
         let end: Box<dyn FnOnce()> = Box::new(move || callback(result));

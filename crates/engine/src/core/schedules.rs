@@ -17,7 +17,7 @@ use crate::backend::here::Here;
 use crate::backend::{Backend, Completion, region};
 use crate::lock::Mutex;
 use crate::sys::Event;
-use crate::{HostLateness, Pieces, Reply, WindowReply, thread};
+use crate::{HostLateness, Pieces, Reply, SharedWindow, Told, WindowReply, thread};
 use node::{
     Config, Contract, DiskAction, DiskCommand, DiskIndex, DiskPoll, DiskSetup, Error, Mode, Node,
     Op, Opening, Placement, Policy, StreamId, Who, WriteRange,
@@ -518,7 +518,7 @@ impl Program {
         let open = opening(volume, Mode::Read, Bytes::mib(1) - BLOCK * 4);
         let opened =
             self.wait_for(|core, callback| core.open_window(Who::root(), open, callback).unwrap())?;
-        let Reply::Window(WindowReply::Shared { stream, .. }) = opened else {
+        let Reply::Window(WindowReply::Shared(SharedWindow { stream, .. })) = opened else {
             panic!("{opened:?} is no window")
         };
         let (core, world) = (Arc::clone(&self.0.core), Arc::clone(&self.0));
@@ -526,8 +526,7 @@ impl Program {
         let pieces = Pieces::new(core, Who::root(), stream, bell);
         for _ in 0..8 {
             pieces.ask();
-            let told = self.0.wait(|_| pieces.take())?;
-            let WindowReply::Piece { piece, .. } = told else { panic!("{told:?} is no piece") };
+            let Told { piece, .. } = self.0.wait(|_| pieces.take())?;
             self.call(Op::WindowMoved { stream, len: piece.len })?;
         }
         self.call(Op::StreamClose { stream }).map(drop)
@@ -538,7 +537,7 @@ impl Program {
         let open = opening(volume, Mode::Read, Bytes::ZERO);
         let opened =
             self.wait_for(|core, callback| core.open_window(Who::root(), open, callback).unwrap())?;
-        let Reply::Window(WindowReply::Shared { stream, .. }) = opened else {
+        let Reply::Window(WindowReply::Shared(SharedWindow { stream, .. })) = opened else {
             panic!("{opened:?} is no window")
         };
         self.call(Op::StreamClose { stream }).map(drop)
@@ -549,12 +548,12 @@ impl Program {
         let open = opening(volume, Mode::Write, Bytes::ZERO);
         let opened =
             self.wait_for(|core, callback| core.open_window(Who::root(), open, callback).unwrap())?;
-        let Reply::Window(WindowReply::Shared { stream, .. }) = opened else {
+        let Reply::Window(WindowReply::Shared(SharedWindow { stream, .. })) = opened else {
             panic!("{opened:?} is no window")
         };
         for _ in 0..2 {
             let room = self.call(Op::WindowNext { stream })?;
-            let Reply::Window(WindowReply::Piece { piece, .. }) = room else {
+            let Reply::Window(WindowReply::Told(Told { piece, .. })) = room else {
                 panic!("{room:?} is no piece")
             };
             self.call(Op::WindowMoved { stream, len: piece.len })?;

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::core::visits;
-use crate::{CreateOptions, DeviceSpec, WindowReply};
+use crate::{CreateOptions, DeviceSpec, SharedWindow, Told, WindowReply};
 use node::{Access, Contract, Mode, Opening, Placement};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::ThreadId;
@@ -160,7 +160,7 @@ fn a_block_of_a_window_costs_one_visit_and_one_by_copy_two() {
     let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
     pool.open_window(Who::root(), opening(), done).unwrap();
     let opened = opened.recv().unwrap();
-    let Ok(Reply::Window(WindowReply::Shared { stream, .. })) = opened else {
+    let Ok(Reply::Window(WindowReply::Shared(SharedWindow { stream, .. }))) = opened else {
         panic!("{opened:?} is no window")
     };
     let (bell, rung) = mpsc::channel();
@@ -173,8 +173,7 @@ fn a_block_of_a_window_costs_one_visit_and_one_by_copy_two() {
             rung.recv().unwrap();
             continue;
         };
-        let Ok(WindowReply::Piece { piece: Piece { kind, offset, len, .. }, seeks: 0, .. }) = told
-        else {
+        let Ok(Told { piece: Piece { kind, offset, len, .. }, seeks: 0, .. }) = told else {
             panic!("{told:?} is no piece")
         };
         assert_eq!((kind, offset, len), (Kind::Data, at, BLOCK), "in their order, each once");
@@ -217,7 +216,7 @@ fn pieces_come_by_themselves_over_a_jump_until_the_end() {
     let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
     pool.open_window(Who::root(), opening(), done).unwrap();
     let opened = opened.recv().unwrap();
-    let Ok(Reply::Window(WindowReply::Shared { stream, .. })) = opened else {
+    let Ok(Reply::Window(WindowReply::Shared(SharedWindow { stream, .. }))) = opened else {
         panic!("{opened:?} is no window")
     };
     let (bell, rung) = mpsc::channel();
@@ -229,13 +228,13 @@ fn pieces_come_by_themselves_over_a_jump_until_the_end() {
         }
     };
     pieces.ask();
-    assert!(matches!(next(), Ok(WindowReply::Piece { seeks: 0, .. })));
+    assert!(matches!(next(), Ok(Told { seeks: 0, .. })));
     let to = Bytes::mib(4) - BLOCK;
     let sought = pool.call(Op::StreamSeek { stream, to }).unwrap();
     assert!(matches!(sought, Reply::Ready { seeks: 1, .. }), "{sought:?}");
     let (mut last, mut ends) = (None, 0);
     while ends == 0 {
-        let Ok(WindowReply::Piece { piece, seeks, .. }) = next() else { panic!("no piece") };
+        let Ok(Told { piece, seeks, .. }) = next() else { panic!("no piece") };
         match (seeks, piece.kind) {
             (0, _) => assert!(last.is_none(), "of before the jump, after it"),
             (1, Kind::Data) => assert_eq!(last.replace(piece.offset), None),
@@ -250,8 +249,7 @@ fn pieces_come_by_themselves_over_a_jump_until_the_end() {
     pool.call(Op::StreamClose { stream }).unwrap();
     pieces.ask();
     // Whoever asks again at the end is told of it again.
-    let is_end =
-        |told: &_| matches!(told, Ok(WindowReply::Piece { piece, .. }) if piece.kind == Kind::End);
+    let is_end = |told: &_| matches!(told, Ok(Told { piece, .. }) if piece.kind == Kind::End);
     let last = std::iter::repeat_with(next).find(|told| !is_end(told));
     assert!(matches!(last, Some(Err(Error::NoSuchStream { .. }))), "{last:?}");
 }

@@ -1,7 +1,7 @@
 //! A program that uses every verb of a pool, and takes down what it was told.
 
 use crate::common::*;
-use engine::{DeviceSpec, Options, Pool, Reply, WindowReply};
+use engine::{DeviceSpec, Options, Pool, Reply, SharedWindow, Told, WindowReply};
 use node::{Error, Mode, Op, Placement, StreamId, WriteRange};
 use sim::history::{Event, Kind, ZEROS, fill, stamp_in};
 use std::sync::mpsc;
@@ -239,7 +239,9 @@ impl Program {
         let asked = self.pool().open_window(node::Who::root(), opening, done);
         asked.ok()?;
         match opened.recv().expect("an answer") {
-            Ok(Reply::Window(WindowReply::Shared { stream, memory, .. })) => Some((stream, memory)),
+            Ok(Reply::Window(WindowReply::Shared(SharedWindow { stream, memory, .. }))) => {
+                Some((stream, memory))
+            }
             _ => {
                 self.refused += 1;
                 None
@@ -252,7 +254,7 @@ impl Program {
         let (stream, memory) = self.window(volume, Mode::Write)?;
         let (mut at, mut pieces, began) = (0, Vec::new(), self.tick());
         for _ in 0..4 {
-            let Ok(Reply::Window(WindowReply::Piece { piece, .. })) =
+            let Ok(Reply::Window(WindowReply::Told(Told { piece, .. }))) =
                 self.call(Op::WindowNext { stream })
             else {
                 break;
@@ -277,7 +279,7 @@ impl Program {
         let (stream, memory) = self.window(volume, Mode::Read)?;
         let _ = self.call(Op::WindowWaits { stream });
         for _ in 0..40 {
-            let Ok(Reply::Window(WindowReply::Piece { piece, .. })) =
+            let Ok(Reply::Window(WindowReply::Told(Told { piece, .. }))) =
                 self.call(Op::WindowNext { stream })
             else {
                 break;

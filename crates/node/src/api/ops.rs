@@ -1,4 +1,4 @@
-//! What can be asked of a node, what it answers, and what it is told.
+//! What can be asked of a node, and what it is told.
 #![allow(missing_docs)] // a field that is named for what it holds is not explained twice
 
 use super::answers::{self, Opened, Playout, Ready};
@@ -24,7 +24,7 @@ pub trait Operation: Into<Op> {
     /// Finds it in the reply to this operation.
     ///
     /// # Panics
-    /// On the reply to another one.
+    /// On the reply to another one, and of [`calls::WindowNext`] on that of a node without a driver.
     fn answer<B, R, W>(reply: Reply<B, R, W>) -> Self::Answer<B, R, W>;
 }
 
@@ -43,8 +43,8 @@ macro_rules! operations {
     })?
         => $answer:ty, $find:ident;)*) => {
         /// What can be asked. Each ends in exactly one [`Output`] with its ticket. Who may ask for
-        /// what stands in [`permission`](crate::volumes::permission). Each stands in [`calls`] by
-        /// itself, too.
+        /// what stands in [`permission`](crate::volumes::permission). Each but [`Op::Staged`] stands in
+        /// [`calls`] by itself, too.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Op {
             $($(#[$doc])* $name $({ $($(#[$about])* $field: $type),* })?,)*
@@ -131,7 +131,7 @@ operations! {
     /// is served again, where it fits ([`VolumeStatus::kept_out`]).
     /// [`Reply::Done`], durable.
     ///
-    /// [`VolumeStatus::kept_out`]: super::VolumeStatus::kept_out
+    /// [`VolumeStatus::kept_out`]: crate::VolumeStatus::kept_out
     VolumeService { name: String, service: Service } => (), done;
     /// Give what the caller asks by one handle on a volume a service of its own, beside the
     /// volume's: answers within a time. Admission decides. Until [`Op::HandleClose`], or until
@@ -154,8 +154,8 @@ operations! {
     /// window can follow: about a window's time later. [`Reply::Stream`].
     StreamChange { stream: StreamId, contract: Contract } => Opened, opened;
     /// The next bytes at the playout point, at most `len_max`, contiguous in
-    /// memory. [`Reply::Data`] when they are there; [`Reply::End`] at the end of
-    /// the volume's data. The bytes stay in the window until advanced past.
+    /// memory. [`Reply::Data`] when they are there; [`Reply::Gap`] where the device failed on them;
+    /// [`Reply::End`] at the end of the volume's data. The bytes stay in the window until advanced past.
     StreamRead { stream: StreamId, len_max: Bytes } => Playout<B>, playout;
     /// Move a reader's playout point past `len` bytes it was given. [`Reply::Done`].
     StreamAdvance { stream: StreamId, len: Bytes } => (), done;
@@ -190,7 +190,8 @@ operations! {
     /// time, which a seek leaves waiting. Readers: [`Reply::Data`] when it is in memory
     /// (the first when playout may begin), [`Reply::Gap`], or [`Reply::End`], which
     /// comes again when asked for again. Writers: [`Reply::Room`], one after the other
-    /// from the stream's start; [`Error::VolumeFull`] at the end of the volume.
+    /// from the stream's start; [`Error::VolumeFull`] at the end of the volume. By [`calls`] only of
+    /// a driver that shares windows, which says of each what it is ([`Reply::Window`]).
     WindowNext { stream: StreamId } => W, window;
     /// The program is done with `len` more bytes of what it was told, in order: a reader
     /// has used them (gaps count), a writer has filled them. The playout point follows

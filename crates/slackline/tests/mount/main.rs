@@ -368,7 +368,7 @@ fn what_one_door_has_acknowledged_the_other_sees() {
 }
 
 /// With `O_SYNC` and `O_DSYNC` a write is answered when it is durable, the file's new length with it: a
-/// kill right behind it loses nothing.
+/// kill right behind it loses nothing. (The kernel asks the mount for an fsync behind each such write.)
 #[test]
 fn what_was_written_with_o_sync_outlives_the_daemon() {
     let Some(mut mounted) = Mounted::new() else { return };
