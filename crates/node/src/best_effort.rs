@@ -266,10 +266,18 @@ impl BestEffort {
         }
     }
 
-    /// [`Op::Release`].
-    pub(crate) fn release(&mut self, core: &mut Core, now: Instant, ticket: Ticket, span: Span) {
+    /// [`Op::Release`], of somebody who is answered or not.
+    pub(crate) fn release(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        ticket: Option<Ticket>,
+        span: Span,
+    ) {
         self.give(core, now, span);
-        core.answer(ticket, Ok(Reply::Done));
+        if let Some(ticket) = ticket {
+            core.answer(ticket, Ok(Reply::Done));
+        }
         self.serve_waiting(core, now);
     }
 
