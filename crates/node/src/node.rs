@@ -829,7 +829,7 @@ impl Node {
     fn ended(&mut self, now: Instant, ended: Ended) {
         let Ended { disk, owner, result, late_by, latency, due, promised, took, is_last, .. } =
             ended;
-        let whose = match owner {
+        let whose = || match owner {
             Owner::Block { stream, .. }
             | Owner::Early { stream, .. }
             | Owner::Keep { stream, .. } => Carrier::Stream(stream),
@@ -839,7 +839,7 @@ impl Node {
             Owner::Store { .. } | Owner::Move { .. } | Owner::Measure => Carrier::Pool,
         };
         let done = promised && is_last;
-        self.finished = done.then_some(Finished { whose, late_by, latency });
+        self.finished = done.then(|| Finished { whose: whose(), late_by, latency });
         let Some(result) = result else { return };
         match owner {
             Owner::Block { stream: id, block, place, part } => {
