@@ -66,8 +66,11 @@ impl Head {
     /// the command lies outside the disk.
     pub fn bound(&self, profile: &Profile, command: &Command) -> Duration {
         let from = |lba| profile.bound(lba, command);
-        let places = self.places.iter().flatten();
-        if let Some(bound) = places.map(|place| from(place.start).max(from(place.end))).max() {
+        let of = |place: &Range<Lba>| match place.is_empty() {
+            true => from(place.start), // mostly one place is known
+            false => from(place.start).max(from(place.end)),
+        };
+        if let Some(bound) = self.places.iter().flatten().map(of).max() {
             return bound;
         }
         match command {

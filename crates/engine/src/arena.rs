@@ -8,11 +8,11 @@
 //! [`ChunkMut`](crate::ChunkMut) sound, whatever the node decides: a decision
 //! that lends a page twice is caught here and ends the process.
 
-use crate::lock::Mutex;
 use crate::regions::Regions;
 use crate::sys::Mapping;
 use node::{Region, Span};
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use units::Bytes;
 
 /// What memory is lent in.
@@ -44,7 +44,7 @@ pub(crate) struct Arena {
     mapping: Mapping,
     len: Bytes,
     regions: Regions,
-    loans: Mutex<Loans>,
+    loans: Loans,
 }
 
 impl Arena {
@@ -61,7 +61,7 @@ impl Arena {
                  LimitMEMLOCK=infinity, shell: ulimit -l)"
             ));
         }
-        let loans = Mutex::new(Loans::new(len));
+        let loans = Loans::new(len);
         Ok(Self { mapping, len, regions: Regions::new(), loans })
     }
 
@@ -69,7 +69,7 @@ impl Arena {
     #[cfg(test)]
     pub(crate) fn untouched(len: Bytes) -> io::Result<Self> {
         let mapping = Mapping::new(len.as_usize(), false)?;
-        let loans = Mutex::new(Loans::new(len));
+        let loans = Loans::new(len);
         Ok(Self { mapping, len, regions: Regions::new(), loans })
     }
 
@@ -98,18 +98,18 @@ impl Arena {
 
     /// Lends the pages of a span of the arena. Panics when one of them is lent.
     pub(crate) fn lend(&self, span: Span) {
-        self.loans.lock().lend(span);
+        self.loans.lend(span);
     }
 
     /// Takes the pages of a loan back. Panics when one of them is not lent.
     pub(crate) fn take_back(&self, span: Span) {
-        self.loans.lock().take_back(span);
+        self.loans.take_back(span);
     }
 
     /// Whether all pages were given back.
     #[cfg(test)]
     pub(crate) fn is_nothing_lent(&self) -> bool {
-        self.loans.lock().is_nothing_lent()
+        self.loans.is_nothing_lent()
     }
 
     /// The address of a span, of the arena or of a region. Panics when it lies outside.
@@ -147,38 +147,40 @@ impl Arena {
     }
 }
 
-/// Which pages of an arena are lent: a bit for each.
+/// Which pages of an arena are lent: a bit for each. Without a lock, since each operation lends and
+/// takes back twice. Each step changes a word and sees at once what it was before, so that of two who
+/// lend a page the second finds it lent.
 #[derive(Debug)]
 struct Loans {
-    words: Vec<u64>,
+    words: Vec<AtomicU64>,
 }
 
 impl Loans {
     /// Nothing lent of an arena of `len`.
     fn new(len: Bytes) -> Self {
-        Self { words: vec![0; len.div_ceil(PAGE * 64) as usize] }
+        Self { words: (0..len.div_ceil(PAGE * 64)).map(|_| AtomicU64::new(0)).collect() }
     }
 
     /// Lends the pages that `span` touches. Panics when one of them is lent.
-    fn lend(&mut self, span: Span) {
+    fn lend(&self, span: Span) {
         for (word, bits) in Self::pages(span) {
-            assert_eq!(self.words[word] & bits, 0, "memory lent twice: {span:?}");
-            self.words[word] |= bits;
+            let before = self.words[word].fetch_or(bits, Ordering::AcqRel);
+            assert_eq!(before & bits, 0, "memory lent twice: {span:?}");
         }
     }
 
     /// Takes the pages of a loan back. Panics when one of them is not lent.
-    fn take_back(&mut self, span: Span) {
+    fn take_back(&self, span: Span) {
         for (word, bits) in Self::pages(span) {
-            assert_eq!(self.words[word] & bits, bits, "memory that was not lent: {span:?}");
-            self.words[word] &= !bits;
+            let before = self.words[word].fetch_and(!bits, Ordering::AcqRel);
+            assert_eq!(before & bits, bits, "memory that was not lent: {span:?}");
         }
     }
 
     /// Whether all pages were given back.
     #[cfg(test)]
     fn is_nothing_lent(&self) -> bool {
-        self.words.iter().all(|&word| word == 0)
+        self.words.iter().all(|word| word.load(Ordering::Acquire) == 0)
     }
 
     /// The words that the pages of a span lie in, and which bits of them.
@@ -206,7 +208,7 @@ mod tests {
     #[test]
     fn a_page_is_lent_to_one_holder_at_a_time() {
         // Against a plain list of pages, over spans of all sizes and places.
-        let mut loans = Loans::new(Bytes::mib(2));
+        let loans = Loans::new(Bytes::mib(2));
         let mut random = 11u64;
         let mut below = |n: u64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -225,7 +227,8 @@ mod tests {
                 loans.lend(asked);
                 held.push(asked);
             } else {
-                let word = Loans::pages(asked).any(|(word, bits)| loans.words[word] & bits != 0);
+                let word = Loans::pages(asked)
+                    .any(|(word, bits)| loans.words[word].load(Ordering::Acquire) & bits != 0);
                 assert!(word, "{asked:?} clashes and is not seen");
             }
             if below(3) > 0 && !held.is_empty() {
@@ -240,7 +243,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "lent twice")]
     fn lending_a_page_twice_is_caught() {
-        let mut loans = Loans::new(Bytes::mib(1));
+        let loans = Loans::new(Bytes::mib(1));
         loans.lend(span(4096, 10));
         loans.lend(span(0, 4097));
     }

@@ -189,11 +189,11 @@ impl Core {
             ),
             "memory goes back through its handle (Pool::write, or drop it); Pool::open_window opens windows"
         );
-        if let Some((asker, op, callback)) =
-            later::put_begin(self.id(), (who, arrived), op, callback)
-        {
-            self.section(|inner, news| inner.begin(asker, op, callback, news));
+        let asker = (who, arrived);
+        if later::puts_off(self.id(), &op) {
+            return later::put(Later::Begin(asker, op, callback));
         }
+        self.section(|inner, news| inner.begin(asker, op, callback, news));
     }
 
     /// Begins to open a stream whose window is shared memory.
@@ -265,9 +265,11 @@ impl Core {
         let (span, owner) = room.into_span();
         assert_eq!(owner, Owner::BestEffort, "a stream's memory is written with StreamWrite");
         let op = Op::Write { volume, range, span, priority };
-        if let Some((asker, op, callback)) = later::put_begin(self.id(), asker, op, callback) {
-            let write = Later::Begin(asker, op, callback);
-            self.section(|inner, news| inner.begin_later(&self.arena, write, news));
+        let puts_off = later::puts_off(self.id(), &op);
+        let write = Later::Begin(asker, op, callback);
+        match puts_off {
+            true => later::put(write),
+            false => self.section(|inner, news| inner.begin_later(&self.arena, write, news)),
         }
     }
 
@@ -506,13 +508,7 @@ impl Core {
 
     fn take_outputs(self: &Arc<Self>, inner: &mut Inner, news: &mut News) {
         while let Some(output) = inner.node.poll_output() {
-            let Output { ticket, result, search, promise } = output;
-            match (inner.answer(self, (ticket, promise), result, news), search) {
-                (Some(Call { callback, result: Err(error), .. }), Some(search)) => {
-                    news.refusals.push((callback, error, search));
-                }
-                (call, _) => news.calls.extend(call),
-            }
+            inner.answer(self, output, news);
         }
         if inner.node.has_freed() {
             let core = Arc::clone(self);
@@ -627,7 +623,7 @@ impl Inner {
         let may = if self.stopping { Err(Error::ShuttingDown) } else { self.may_begin(&op) };
         if let Err(error) = may {
             if let Op::Write { span, .. } = op {
-                self.tell_own(NOBODY, Op::Release { span });
+                self.release(span);
             }
             return news.call(callback, Err(error));
         }
@@ -654,7 +650,7 @@ impl Inner {
     fn take_back(&mut self, arena: &Arena, span: Span, owner: Owner) {
         arena.take_back(span);
         match owner {
-            Owner::BestEffort => self.tell_own(NOBODY, Op::Release { span }),
+            Owner::BestEffort => self.release(span),
             Owner::Stream(stream) => {
                 if let Some(Lent::Held { close: Some(ticket) }) = self.lent.remove(&stream) {
                     self.tell_own(ticket, Op::StreamClose { stream });
@@ -720,26 +716,27 @@ impl Inner {
         self.node.handle(self.now, Happened::Request { ticket, who, op, arrived });
     }
 
+    /// Memory of best effort is nobody's any more.
+    fn release(&mut self, span: Span) {
+        self.tell_wall_clock();
+        self.node.release(self.now, span);
+    }
+
     /// What the engine asks by itself.
     fn tell_own(&mut self, ticket: Ticket, op: Op) {
         self.tell(ticket, (Who::root(), None), op);
     }
 
     /// Makes the node's answer into the program's: memory is lent here.
-    fn answer(
-        &mut self,
-        core: &Arc<Core>,
-        (ticket, promise): (Ticket, Option<Promise>),
-        result: Result<node::Reply, Error>,
-        news: &mut News,
-    ) -> Option<Call> {
+    fn answer(&mut self, core: &Arc<Core>, output: Output, news: &mut News) {
+        let Output { ticket, result, search, promise } = output;
         if ticket == NOBODY || self.stopping {
-            return None;
+            return;
         }
         let Caller { callback, stream, about } = self.callers.remove(ticket);
         if let Some(about) = about {
             let (waits, result) = self.answer_window(core.arena(), about, (result, promise), news);
-            return Some(Call { waits, callback, result });
+            return news.told(Call { waits, callback, result }, search);
         }
         if let Some(stream) = stream {
             self.lent.remove(&stream);
@@ -767,7 +764,7 @@ impl Inner {
                 |never| match never {},
             ),
         });
-        Some(Call { waits: Waits::For(room_lent), callback, result })
+        news.told(Call { waits: Waits::For(room_lent), callback, result }, search);
     }
 
     /// The same, for an operation that has to do with a shared window: a region is

@@ -26,21 +26,20 @@ use crate::volumes::services::{Holder, Kept};
 use crate::volumes::slack::in_slack;
 use crate::volumes::writes::{Claim, End, Extent};
 use crate::work::{Owner, Part, Work};
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
+use queue::ByKey;
 use sched::Class;
-use store::{EXTENT, VolumeId};
+use store::{EXTENT, Location, VolumeId};
 use units::{Bytes, Duration, Instant};
 use units::{Direction, Lba};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BestEffort {
-    /// In boxes: to put one in, or take one out, moves those beside it.
-    operations: BTreeMap<u64, Box<Operation>>,
+    operations: ByKey<Operation>,
     /// Pieces of writes that have not ended.
     pieces: BTreeMap<Claim, Piece>,
     line: Line,
@@ -139,7 +138,7 @@ pub(crate) struct Gap {
 impl BestEffort {
     /// Whether this operation is served as that volume, or that handle, is.
     pub(crate) fn is_of(&self, operation: u64, holder: Holder) -> bool {
-        let operation = self.operations.get(&operation);
+        let operation = self.operations.get(operation);
         operation.is_some_and(|it| it.holder() == holder && it.ticket.is_some())
     }
 
@@ -150,19 +149,18 @@ impl BestEffort {
 
     /// The priority that the handle of this operation states.
     pub(crate) fn stated(&self, operation: u64) -> Option<Priority> {
-        self.operations.get(&operation).and_then(|operation| operation.priority)
+        self.operations.get(operation).and_then(|operation| operation.priority)
     }
 
     /// Who asked for this operation.
     pub(crate) fn ticket(&self, operation: u64) -> Option<Ticket> {
-        self.operations.get(&operation).and_then(|operation| operation.ticket)
+        self.operations.get(operation).and_then(|operation| operation.ticket)
     }
 
     /// Operations on a volume that somebody asked for. What is read ahead reads, at the worst, what
     /// is not the volume's any more, for nobody.
     fn on(&self, volume: VolumeId) -> impl Iterator<Item = &Operation> {
-        let all = self.operations.values().map(|operation| &**operation);
-        all.filter(move |it| it.volume == volume && it.ticket.is_some())
+        self.operations.values().filter(move |it| it.volume == volume && it.ticket.is_some())
     }
 
     /// True while any operation touches the volume.
@@ -200,9 +198,12 @@ impl BestEffort {
         for waiter in self.line.leave_volume(volume) {
             core.answer(waiter.ticket, Err(Error::NoSuchVolume { name: String::from(name) }));
         }
-        let ahead = self.operations.values_mut().filter(|it| it.volume == volume);
-        for waiter in ahead.flat_map(|operation| operation.waiting.drain(..)) {
-            core.answer(waiter.ticket, Err(Error::NoSuchVolume { name: String::from(name) }));
+        let ahead = self.operations.range(..).filter(|(_, it)| it.volume == volume);
+        let ahead: Vec<u64> = ahead.map(|(id, _)| id).collect();
+        for id in ahead {
+            for waiter in core::mem::take(&mut self.operation(id).waiting) {
+                core.answer(waiter.ticket, Err(Error::NoSuchVolume { name: String::from(name) }));
+            }
         }
         self.readers.forget(volume);
     }
@@ -247,8 +248,10 @@ impl BestEffort {
             _ => unreachable!("only operations that need memory"),
         };
         let rank = Priority::default().into();
-        let waiter = Waiter { ticket, uid, handle, arrived, op, len, rank, place: None };
-        let Some(waiter) = self.placed(core, waiter) else { return };
+        let mut waiter = Waiter { ticket, uid, handle, arrived, op, len, rank, place: None };
+        if !self.placed(core, &mut waiter) {
+            return;
+        }
         let ahead = self.ahead_of(core, &waiter);
         self.ask_placed(core, now, waiter);
         if let Some(ahead) = ahead {
@@ -266,10 +269,18 @@ impl BestEffort {
         }
     }
 
-    /// [`Op::Release`].
-    pub(crate) fn release(&mut self, core: &mut Core, now: Instant, ticket: Ticket, span: Span) {
+    /// [`Op::Release`], of somebody who is answered or not.
+    pub(crate) fn release(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        ticket: Option<Ticket>,
+        span: Span,
+    ) {
         self.give(core, now, span);
-        core.answer(ticket, Ok(Reply::Done));
+        if let Some(ticket) = ticket {
+            core.answer(ticket, Ok(Reply::Done));
+        }
         self.serve_waiting(core, now);
     }
 
@@ -326,32 +337,35 @@ impl BestEffort {
     }
 
     /// Begins an operation that needs memory, or lets it wait for some.
-    fn ask(&mut self, core: &mut Core, now: Instant, waiter: Waiter) {
-        if let Some(waiter) = self.placed(core, waiter) {
+    fn ask(&mut self, core: &mut Core, now: Instant, mut waiter: Waiter) {
+        if self.placed(core, &mut waiter) {
             self.ask_placed(core, now, waiter);
         }
     }
 
-    /// An operation with where it begins, and in which class it waits; none where it cannot be, and
-    /// was answered so.
-    fn placed(&mut self, core: &mut Core, waiter: Waiter) -> Option<Waiter> {
+    /// Sets where an operation begins, and in which class it waits. False where it cannot be, and was
+    /// answered so.
+    fn placed(&mut self, core: &mut Core, waiter: &mut Waiter) -> bool {
         let (place, stated) = match checked(core, &waiter.op, waiter.handle, waiter.place) {
             Ok(Some((place, stated))) => (Some(place), stated),
             Ok(None) => (None, None),
             Err(error) => {
                 core.answer(waiter.ticket, Err(error));
-                return None;
+                return false;
             }
         };
-        let rank = match place {
+        waiter.rank = match place {
             Some((holder, _)) => core.rank_of(holder, stated),
             None => Priority::default().into(),
         };
-        Some(Waiter { rank, place, ..waiter })
+        waiter.place = place;
+        true
     }
 
     fn ask_placed(&mut self, core: &mut Core, now: Instant, waiter: Waiter) {
-        let Some(waiter) = self.answer_from_cache(core, now, waiter) else { return };
+        if self.answers_from_cache(core, now, &waiter) {
+            return;
+        }
         let (rank, ticket) = (waiter.rank, waiter.ticket);
         let cached = self.memory_to_cache(core, &waiter);
         let set_aside = || {
@@ -360,7 +374,7 @@ impl BestEffort {
         };
         let at_once = cached.or_else(set_aside).or_else(|| self.line.take_at_once(core, &waiter));
         if let Some(span) = at_once {
-            return self.start(core, now, waiter, span);
+            return self.start_placed(core, now, waiter, span);
         }
         let waiting = self.line.waiting(rank) as u64;
         match self.line.wait(core, now, waiter) {
@@ -369,22 +383,31 @@ impl BestEffort {
         }
     }
 
-    /// Begins an operation that has memory.
-    fn start(&mut self, core: &mut Core, now: Instant, waiter: Waiter, span: Span) {
-        let Waiter { ticket, uid, arrived, op, handle, place, .. } = waiter;
+    /// Begins an operation that has waited for its memory.
+    fn start(&mut self, core: &mut Core, now: Instant, mut waiter: Waiter, span: Span) {
         // The volume may have become shorter while it waited, or another one has its name.
-        let checked = checked(core, &op, handle, place);
-        match (op, checked) {
-            (_, Err(error)) => {
+        match checked(core, &waiter.op, waiter.handle, waiter.place) {
+            Err(error) => {
                 self.give(core, now, span);
-                core.answer(ticket, Err(error));
+                core.answer(waiter.ticket, Err(error));
             }
-            (Op::Read { offset, priority, .. }, Ok(place)) => {
-                let ((holder, _), _) = place.expect("a read has a volume");
+            Ok(place) => {
+                waiter.place = place.map(|(place, _)| place);
+                self.start_placed(core, now, waiter, span);
+            }
+        }
+    }
+
+    /// The same, where it was just looked where it begins.
+    fn start_placed(&mut self, core: &mut Core, now: Instant, waiter: Waiter, span: Span) {
+        let Waiter { ticket, uid, arrived, op, place, .. } = waiter;
+        match op {
+            Op::Read { offset, priority, .. } => {
+                let (holder, _) = place.expect("a read has a volume");
                 let asker = Asker { ticket: Some(ticket), uid, arrived };
                 self.read(core, now, asker, holder, offset, span, priority);
             }
-            (_, Ok(_)) => core.answer(ticket, Ok(Reply::Room { room: span })),
+            _ => core.answer(ticket, Ok(Reply::Room { room: span })),
         }
     }
 
@@ -463,9 +486,11 @@ impl BestEffort {
         if core.writes.cache.has_taken(&span) {
             core.writes.expect_to_cache(volume, id, &blocks, ticket.is_none());
         }
-        for (extent, range) in cut(core, holder, blocks) {
-            let location = core.store.locate(volume, extent).expect("within the volume");
-            let (len, before) = (range.end - range.start, EXTENT * extent + range.start - offset);
+        let mut at = blocks.start;
+        while at < blocks.end {
+            let (_, range, location) = first_piece(core, holder, at..blocks.end);
+            let (len, before) = (range.end - range.start, at - offset);
+            at += len;
             let place = Lba::containing(location.offset + range.start);
             let class = match ticket {
                 Some(_) => {
@@ -711,7 +736,7 @@ impl BestEffort {
 
     /// The class of what an action of an operation transfers.
     fn class_of(&self, core: &Core, operation: u64, disk: DiskIndex, action: &DiskAction) -> Class {
-        let operation = &self.operations[&operation];
+        let operation = &self.operations[operation];
         let (holder, stated) = (operation.holder(), operation.priority);
         match action.transfer() {
             // Nobody asked for it: no contract has it.
@@ -737,8 +762,8 @@ impl BestEffort {
         part: Part,
     ) -> CommandId {
         let owner = Owner::Piece { operation, part };
-        let holder = self.operations[&operation].holder();
-        let Operation { kept, .. } = self.operation(operation);
+        let operation = self.operation(operation);
+        let (holder, kept) = (operation.holder(), &mut operation.kept);
         if action.needs_no_disk() {
             return core.submit(now, disk, class, action, owner);
         }
@@ -851,7 +876,7 @@ impl BestEffort {
     }
 
     fn end(&mut self, core: &mut Core, now: Instant, id: u64) {
-        let operation = self.operations.remove(&id).expect("an operation ends once");
+        let operation = self.operations.remove(id).expect("an operation ends once");
         let promise = core.services.account(now, operation.holder(), &operation.kept);
         if let Some(span) = &operation.span {
             core.reserves.end(now, span);
@@ -863,9 +888,8 @@ impl BestEffort {
                 core.wake_timers();
             }
         }
-        let Operation { ticket, uid, volume, offset, span, recorded, write, error, then, .. } =
-            *operation;
-        let waiting = operation.waiting;
+        let Operation { ticket, uid, waiting, volume, offset, span, recorded, .. } = operation;
+        let Operation { write, error, then, .. } = operation;
         // What was read of a ring may be other bytes where they were given up meanwhile.
         let start = core.store.volume(volume).map_or(Bytes::ZERO, store::Volume::start);
         let is_gone = !write && offset < start;
@@ -904,12 +928,12 @@ impl BestEffort {
     fn open(&mut self, operation: Operation) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.operations.insert(id, Box::new(operation));
+        self.operations.insert(id, operation);
         id
     }
 
     fn operation(&mut self, id: u64) -> &mut Operation {
-        self.operations.get_mut(&id).expect("an operation under way")
+        self.operations.get_mut(id).expect("an operation under way")
     }
 
     fn piece(&mut self, claim: Claim) -> &mut Piece {
@@ -932,16 +956,21 @@ fn edges(bytes: &Range<Bytes>, blocks: &Range<Bytes>) -> Vec<(Bytes, Range<Bytes
 
 /// The pieces that whole blocks of a volume are moved in: an extent and a part of it each.
 fn cut(core: &Core, holder: Holder, blocks: Range<Bytes>) -> Vec<(u64, Range<Bytes>)> {
-    let volume = holder.volume;
     let mut pieces = Vec::new();
     let mut at = blocks.start;
     while at < blocks.end {
-        let (extent, within) = (at / EXTENT, at % EXTENT);
-        let location = core.store.locate(volume, extent).expect("within the volume");
-        let piece = core.disks[location.disk.as_usize()].piece.min(core.services.piece(holder));
-        let len = (blocks.end - at).min(EXTENT - within).min(piece);
-        pieces.push((extent, within..within + len));
-        at += len;
+        let (extent, range, _) = first_piece(core, holder, at..blocks.end);
+        at += range.end - range.start;
+        pieces.push((extent, range));
     }
     pieces
+}
+
+/// The first of them, and where it lies.
+fn first_piece(core: &Core, holder: Holder, blocks: Range<Bytes>) -> (u64, Range<Bytes>, Location) {
+    let (extent, within) = (blocks.start / EXTENT, blocks.start % EXTENT);
+    let location = core.store.locate(holder.volume, extent).expect("within the volume");
+    let piece = core.disks[location.disk.as_usize()].piece.min(core.services.piece(holder));
+    let len = (blocks.end - blocks.start).min(EXTENT - within).min(piece);
+    (extent, within..within + len, location)
 }

@@ -604,7 +604,7 @@ impl Core {
                 _ => self.writes.kept.copied(&mut self.arena, at),
             }
         }
-        let owner = work.owner;
+        let owner = work.into_owner();
         Ended {
             disk,
             owner,

@@ -87,9 +87,7 @@ impl Node {
         match event {
             Event::Request { ticket, who, op, arrived } => {
                 self.request(now, ticket, &who, op, arrived.min(now));
-                if self.best_effort.look_for_slack_later(now, !self.streams.is_empty()) {
-                    self.core.wake_timers();
-                }
+                self.look_for_slack_later(now);
             }
             Event::CommandDone { disk, id, started, finished, result } => {
                 let queue = &mut self.core.disk(disk).queue;
@@ -97,6 +95,18 @@ impl Node {
                 return self.command_ended(now, ended);
             }
         }
+        self.settle_memory(now);
+        self.look_for_moves(now);
+        self.run_commits(now);
+    }
+
+    /// Memory of best effort comes back, as with [`Op::Release`], from whoever drives this node:
+    /// nobody is answered.
+    pub fn release(&mut self, now: Instant, span: Span) {
+        self.core.search = None;
+        self.tell_time(now);
+        self.best_effort.release(&mut self.core, now, None, span);
+        self.look_for_slack_later(now);
         self.settle_memory(now);
         self.look_for_moves(now);
         self.run_commits(now);
@@ -148,6 +158,12 @@ impl Node {
     /// served several; none where that was under no contract.
     pub fn finished(&self) -> Option<Finished> {
         self.finished
+    }
+
+    fn look_for_slack_later(&mut self, now: Instant) {
+        if self.best_effort.look_for_slack_later(now, !self.streams.is_empty()) {
+            self.core.wake_timers();
+        }
     }
 
     fn request(&mut self, now: Instant, ticket: Ticket, who: &Who, op: Op, arrived: Instant) {
@@ -276,7 +292,9 @@ impl Node {
                 let error = Error::VolumeBusy { name: volume, streams: 1 };
                 self.best_effort.refuse_write(&mut self.core, now, ticket, span, error);
             }
-            Op::Release { span } => self.best_effort.release(&mut self.core, now, ticket, span),
+            Op::Release { span } => {
+                self.best_effort.release(&mut self.core, now, Some(ticket), span);
+            }
             op @ Op::Write { .. } => {
                 let asked = Asked { ticket, uid: who.uid, handle: who.handle, arrived, op };
                 self.best_effort.write(&mut self.core, now, asked);
@@ -811,7 +829,7 @@ impl Node {
     fn ended(&mut self, now: Instant, ended: Ended) {
         let Ended { disk, owner, result, late_by, latency, due, promised, took, is_last, .. } =
             ended;
-        let whose = match owner {
+        let whose = || match owner {
             Owner::Block { stream, .. }
             | Owner::Early { stream, .. }
             | Owner::Keep { stream, .. } => Carrier::Stream(stream),
@@ -821,7 +839,7 @@ impl Node {
             Owner::Store { .. } | Owner::Move { .. } | Owner::Measure => Carrier::Pool,
         };
         let done = promised && is_last;
-        self.finished = done.then_some(Finished { whose, late_by, latency });
+        self.finished = done.then(|| Finished { whose: whose(), late_by, latency });
         let Some(result) = result else { return };
         match owner {
             Owner::Block { stream: id, block, place, part } => {

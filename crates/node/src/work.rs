@@ -5,7 +5,7 @@ use crate::limits;
 use crate::volumes::writes::Claim;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::ops::Range;
+use core::ops::{Deref, DerefMut, Range};
 use queue::{Chunks, DeviceTime, Merging, Next, Queue, Side};
 use store::{Blocks, EXTENT, IoId};
 use units::{Access, Bytes, Command, Direction, Instant, Lba};
@@ -53,9 +53,13 @@ pub(crate) enum Part {
     Write(Claim),
 }
 
-/// What a command is for, and what it does.
+/// What a command is for, and what it does: in a box, since it is handed on many times.
 #[derive(Clone, Debug)]
-pub struct Work {
+pub struct Work(Box<Inside>);
+
+/// What there is of a [`Work`].
+#[derive(Clone, Debug)]
+pub struct Inside {
     pub(crate) owner: Owner,
     pub(crate) action: DiskAction,
     /// It was cut: another chunk of the same part follows, or came before.
@@ -83,14 +87,35 @@ pub(crate) struct Chunk {
     pub failed: Option<DeviceError>,
 }
 
+impl Deref for Work {
+    type Target = Inside;
+    fn deref(&self) -> &Inside {
+        &self.0
+    }
+}
+
+impl DerefMut for Work {
+    fn deref_mut(&mut self) -> &mut Inside {
+        &mut self.0
+    }
+}
+
 impl Work {
     pub(crate) fn new(owner: Owner, action: DiskAction) -> Self {
-        Self { owner, action, chunk: None, merged: None, is_alone: false }
+        let inside = Inside { owner, action, chunk: None, merged: None, is_alone: false };
+        Self(Box::new(inside))
     }
 
     /// The same, for what has failed together with others and is tried by itself.
     pub(crate) fn alone(owner: Owner, action: DiskAction) -> Self {
-        Self { is_alone: true, ..Self::new(owner, action) }
+        let mut work = Self::new(owner, action);
+        work.is_alone = true;
+        work
+    }
+
+    /// Whom the end of the command concerns.
+    pub(crate) fn into_owner(self) -> Owner {
+        self.0.owner
     }
 
     /// Where the kept memory lies that it copies to or from, where it does.
@@ -451,8 +476,8 @@ mod tests {
         let mut cut = write(1, kib(128), kib(320));
         cut.chunk = Some(Chunk { more: false, failed: None });
         assert!(!first.may_merge(&cut, true), "a chunk of a piece");
-        let again = write(1, kib(128), kib(320));
-        let again = Work::alone(again.owner, again.action);
+        let mut again = write(1, kib(128), kib(320));
+        again.is_alone = true;
         assert!(
             !first.may_merge(&again, true) && !again.may_merge(&first, true),
             "it failed with others"

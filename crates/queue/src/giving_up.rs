@@ -23,7 +23,7 @@ impl<W> Queue<W> {
             let long = long.filter(|long| long.arrival >= from && long.submitted <= before);
             let Some((key, arrival)) = long.map(|long| (long.key, long.arrival)) else { break };
             from = arrival + 1;
-            let entry = &self.commands[&key];
+            let entry = &self.commands[key];
             if !entry.begun
                 && may(&entry.work)
                 && self.predicting(|schedule, predict| schedule.never_fits(now, key, predict))

@@ -32,13 +32,13 @@ impl<W> Queue<W> {
     pub(crate) fn start_beside(&mut self, key: u64) -> Next<'_, W> {
         self.had_several = true;
         for key in self.schedule.with_disk() {
-            let entry = self.commands.get_mut(&key).expect("what the device has is known");
+            let entry = self.commands.get_mut(key).expect("what the device has is known");
             if let Some(access) = entry.command.as_ref().and_then(|command| command.access()) {
                 entry.predicted = worst(&self.device.profile, access);
             }
         }
         self.gaps.given(key);
-        let entry = self.commands.get_mut(&key).expect("a scheduled command is known");
+        let entry = self.commands.get_mut(key).expect("a scheduled command is known");
         Next::Start { key, predicted: entry.predicted, work: &mut entry.work }
     }
 

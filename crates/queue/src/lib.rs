@@ -12,6 +12,7 @@
 extern crate alloc;
 
 mod account;
+mod by_key;
 mod chunks;
 mod gaps;
 mod giving_up;
@@ -25,6 +26,7 @@ mod predictions;
 mod queue;
 
 pub use account::{Account, Traffic};
+pub use by_key::ByKey;
 pub use chunks::{Chunks, Cut};
 pub use handle::{Handle, Shared};
 pub use measured::{HostTime, Measuring};

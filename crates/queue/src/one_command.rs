@@ -47,14 +47,14 @@ impl<W> Queue<W> {
             let mut last = key;
             while let Some((other, longer)) = self.next_to(&merging, key, last, side) {
                 let of = |command| self.plain(at).bound(at, command);
-                let first = self.commands[&key].command.expect("it is a transfer");
+                let first = self.commands[key].command.expect("it is a transfer");
                 let more = of(&longer).saturating_sub(of(&first));
                 let is_short = longer.access().is_none_or(|access| access.len <= most);
                 if !is_short || !self.schedule.start_with(now, other, key, more) {
                     break;
                 }
-                let mut added = self.commands.remove(&other).expect("it waits");
-                let first = self.commands.get_mut(&key).expect("it is started");
+                let mut added = self.commands.remove(other).expect("it waits");
+                let first = self.commands.get_mut(key).expect("it is started");
                 (merging.merge)(&mut first.work, &added.work, side);
                 (first.command, added.command) = (Some(longer), None);
                 self.commands.insert(other, added);
@@ -69,7 +69,7 @@ impl<W> Queue<W> {
 
     /// In one command, to one place.
     fn is_one(&self, key: u64) -> bool {
-        let entry = &self.commands[&key];
+        let entry = &self.commands[key];
         !entry.in_parts && entry.rest.is_empty() && !self.further.contains_key(&key)
     }
 
@@ -82,7 +82,7 @@ impl<W> Queue<W> {
         last: u64,
         side: Side,
     ) -> Option<(u64, Command)> {
-        let chosen: &Entry<W> = &self.commands[&key];
+        let chosen: &Entry<W> = &self.commands[key];
         let joined = |other: u64, added: &Entry<W>| {
             let (first, second) = match side {
                 Side::Before => (added, chosen),
@@ -97,7 +97,7 @@ impl<W> Queue<W> {
         };
         let before = self.commands.range(..last).rev().take(NEIGHBOURS);
         let behind = self.commands.range(last + 1..).take(NEIGHBOURS);
-        behind.chain(before).find_map(|(&other, entry)| joined(other, entry))
+        behind.chain(before).find_map(|(other, entry)| joined(other, entry))
     }
 
     /// The others that a command has served end as it does. It counts once; each that is late counts.

@@ -19,13 +19,13 @@
 //! ([`Ended::with`]).
 
 use crate::account::{Account, Counted};
+use crate::by_key::ByKey;
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
 use crate::gaps::Gaps;
 use crate::limits::GAP_MAX;
 use crate::measured::HostTime;
 use crate::merging::Merging;
 use crate::predictions::{Heads, MayGoBeside, Predictions, worst};
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};
@@ -166,8 +166,7 @@ pub struct Queue<W> {
     pub(crate) schedule: Schedule,
     /// Contracts of its owner's own.
     own: usize,
-    /// In boxes: to put one in, or take one out, moves those beside it.
-    pub(crate) commands: BTreeMap<u64, Box<Entry<W>>>,
+    pub(crate) commands: ByKey<Entry<W>>,
     /// Commands that need no device.
     instant: VecDeque<u64>,
     /// Of commands that are scattered over several places, what their other places cost; of
@@ -222,7 +221,7 @@ impl<W> Queue<W> {
             head: Head::anywhere(),
             seen,
             schedule,
-            commands: BTreeMap::new(),
+            commands: ByKey::default(),
             instant: VecDeque::new(),
             further: BTreeMap::new(),
             parted: None,
@@ -529,7 +528,7 @@ impl<W> Queue<W> {
             // Asked for when it is wanted to know: suspect extents come and go meanwhile.
             self.further.insert(key, Duration::ZERO);
         }
-        let entry = self.commands.get_mut(&key).expect("a command that waits is known");
+        let entry = self.commands.get_mut(key).expect("a command that waits is known");
         (entry.in_parts, entry.rest) = (!rest.is_empty(), rest);
     }
 
@@ -554,29 +553,28 @@ impl<W> Queue<W> {
     }
 
     fn insert(&mut self, key: u64, entry: Entry<W>) {
-        let before = self.commands.insert(key, Box::new(entry));
-        assert!(before.is_none(), "key {key} is in use");
+        self.commands.insert(key, entry);
         self.has_news = true;
     }
 
     pub(crate) fn remove(&mut self, key: u64) -> Option<Entry<W>> {
         self.further.remove(&key);
-        self.commands.remove(&key).map(|entry| *entry)
+        self.commands.remove(key)
     }
 
     /// All commands that have not ended, by key: what they are for, and what they do.
     pub fn commands(&self) -> impl Iterator<Item = (u64, &W, Option<Command>)> {
-        self.commands.iter().map(|(&key, entry)| (key, &entry.work, entry.command))
+        self.commands.range(..).map(|(key, entry)| (key, &entry.work, entry.command))
     }
 
     /// What a command that has not ended is for.
     pub fn work(&self, key: u64) -> Option<&W> {
-        self.commands.get(&key).map(|entry| &entry.work)
+        self.commands.get(key).map(|entry| &entry.work)
     }
 
     /// The same, and what its other parts are for that have not been started.
     pub fn works(&self, key: u64) -> impl Iterator<Item = &W> {
-        let entry = self.commands.get(&key).into_iter();
+        let entry = self.commands.get(key).into_iter();
         entry.flat_map(|entry| {
             let rest = entry.rest.iter().map(|(_, work)| work);
             core::iter::once(&entry.work).chain(rest)
@@ -585,7 +583,7 @@ impl<W> Queue<W> {
 
     /// The same, to change.
     pub fn work_mut(&mut self, key: u64) -> Option<&mut W> {
-        self.commands.get_mut(&key).map(|entry| &mut entry.work)
+        self.commands.get_mut(key).map(|entry| &mut entry.work)
     }
 
     /// The class of a command that waits for the device.
@@ -595,7 +593,7 @@ impl<W> Queue<W> {
     }
 
     fn has_begun(&self, key: u64) -> bool {
-        self.commands.get(&key).is_some_and(|entry| entry.begun)
+        self.commands.get(key).is_some_and(|entry| entry.begun)
     }
 
     /// Whether a command has not been started.
@@ -638,7 +636,7 @@ impl<W> Queue<W> {
     pub fn upgrade(&mut self, now: Instant, key: u64, class: Class) -> bool {
         let now = self.time(now);
         let is_upgraded = !self.has_begun(key) && self.schedule.upgrade(now, key, class).is_some();
-        if let Some(entry) = self.commands.get_mut(&key).filter(|_| is_upgraded) {
+        if let Some(entry) = self.commands.get_mut(key).filter(|_| is_upgraded) {
             entry.class = class;
         }
         is_upgraded
@@ -660,7 +658,7 @@ impl<W> Queue<W> {
         }
         let (work, rest) = work();
         self.set_rest(key, rest);
-        let entry = self.commands.get_mut(&key).expect("a command that waits is known");
+        let entry = self.commands.get_mut(key).expect("a command that waits is known");
         (entry.work, entry.command) = (work, Some(command));
         self.has_news = true;
         true
@@ -698,7 +696,7 @@ impl<W> Queue<W> {
         self.has_news = false;
         let now = self.time(now);
         if let Some(key) = self.instant.pop_front() {
-            let entry = self.commands.get_mut(&key).expect("a command that waits is known");
+            let entry = self.commands.get_mut(key).expect("a command that waits is known");
             entry.begun = true;
             return Next::Start { key, predicted: Duration::ZERO, work: &mut entry.work };
         }
@@ -738,7 +736,7 @@ impl<W> Queue<W> {
         let places = &*further;
         let further = |key| match places.get(&key) {
             None => Duration::ZERO,
-            Some(&others) => others + bound_of(device, seen, patience, &commands[&key].rest),
+            Some(&others) => others + bound_of(device, seen, patience, &commands[key].rest),
         };
         let predictions = Predictions {
             profile: &device.profile,
@@ -748,7 +746,7 @@ impl<W> Queue<W> {
             further: &further,
             first: &|key| {
                 let chunks = chunks.as_ref()?;
-                let entry = &commands[&key];
+                let entry = &commands[key];
                 let is_promised = matches!(entry.class, Class::RealTime(_));
                 if !is_promised && (chunks.stays_whole)(&entry.work) {
                     return None;
@@ -756,7 +754,7 @@ impl<W> Queue<W> {
                 first_chunk(&device.profile, chunks, (entry.command, &entry.work), &entry.rest)
             },
             is_one: &|key| {
-                let may = beside.is_some_and(|may| may(&commands[&key].work));
+                let may = beside.is_some_and(|may| may(&commands[key].work));
                 may && !places.contains_key(&key)
             },
         };
@@ -781,14 +779,14 @@ impl<W> Queue<W> {
         // Other places are moved to by the same command; each part counts for itself.
         let places = self.further.get(&key).copied().unwrap_or_default();
         let has_more = self.schedule.has_more(key);
-        let entry = self.commands.get_mut(&key).expect("a scheduled command is known");
+        let entry = self.commands.get_mut(key).expect("a scheduled command is known");
         if let Some(chunks) = self.chunks.filter(|_| has_more) {
             entry.cut(&chunks);
         }
         let command = entry.command;
         let bound = |command: &Command| self.plain(at).plain(at, command) + places;
         let predicted = command.as_ref().map_or(Duration::ZERO, bound);
-        let entry = self.commands.get_mut(&key).expect("just seen");
+        let entry = self.commands.get_mut(key).expect("just seen");
         entry.predicted = predicted;
         if entry.command.is_some() {
             self.gaps.given(key);
@@ -811,16 +809,17 @@ impl<W> Queue<W> {
     /// # Panics
     /// As [`Queue::ended`].
     pub fn ended_within(&mut self, key: u64, times: DeviceTime, good: bool) -> Ended<W> {
-        let ended = self.ended_alone(key, times, good);
-        Ended { with: self.end_merged(key, times, good), ..ended }
+        let mut ended = self.ended_alone(key, times, good);
+        ended.with = self.end_merged(key, times, good);
+        ended
     }
 
     /// The same, but for what was merged with it.
     pub(crate) fn ended_alone(&mut self, key: u64, times: DeviceTime, good: bool) -> Ended<W> {
         let DeviceTime { started, finished, noticed } = times;
         let noticed = noticed.max(finished);
-        let entry = self.commands.get_mut(&key).expect("a command ends once");
-        let Entry { command, class, predicted, in_parts, asked, .. } = **entry;
+        let entry = self.commands.get_mut(key).expect("a command ends once");
+        let Entry { command, class, predicted, in_parts, asked, .. } = *entry;
         let next = entry.rest.pop_front();
         let is_last = next.is_none();
         let work = match next {
@@ -922,7 +921,7 @@ impl<W> Queue<W> {
     /// A command of a request has ended of which more is left, and others may go first.
     fn wait_again(&mut self, now: Instant, key: u64) {
         let at = self.schedule.head();
-        let (device, entry) = (&self.device, &self.commands[&key]);
+        let (device, entry) = (&self.device, &self.commands[key]);
         let command = entry.command.expect("what needs no device comes last");
         let len = self.chunks.map(|chunks| chunks.len);
         let predictions = self.plain(at);

@@ -170,9 +170,13 @@ impl View<'_> {
     /// Bound on the device time that is given away for a request, were it started next: with
     /// what another one loses that it interrupts.
     pub fn predicted(&self, request: &Waiting) -> Duration {
-        self.bound_of(request).saturating_add(self.core.lost_to(request.key))
+        self.with_lost_to(request.key, self.bound_of(request))
     }
-    fn bound_of(&self, request: &Waiting) -> Duration {
+    /// The same of the request of this key, whose own bound is known.
+    pub(crate) fn with_lost_to(&self, key: u64, bound: Duration) -> Duration {
+        bound.saturating_add(self.core.lost_to(key))
+    }
+    pub(crate) fn bound_of(&self, request: &Waiting) -> Duration {
         self.core.bound_of(self.predict, self.core.head, request)
     }
     /// True where another request waits that has the heads, so that this one would interrupt it.
@@ -198,7 +202,11 @@ impl View<'_> {
     /// however the contracts are used. Never where nothing is promised, nor for a request
     /// that a server has the budget for.
     pub fn is_long(&self, request: &Waiting) -> bool {
-        let bound = self.core.with_gap(self.bound_of(request));
+        self.is_long_at(request, self.bound_of(request))
+    }
+    /// The same, where the request's own bound is known.
+    pub(crate) fn is_long_at(&self, request: &Waiting, bound: Duration) -> bool {
+        let bound = self.core.with_gap(bound);
         let has_budget = self.core.has_budget(request, bound);
         bound > self.core.slack_always() && !has_budget && !self.is_overcommitted()
     }

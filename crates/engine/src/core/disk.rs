@@ -14,6 +14,7 @@ use crate::sys;
 use node::{CommandEnded, CommandId, DiskCommand, DiskPoll, DiskQueue, Region, Span, Work};
 use queue::{DeviceTime, Queue, Shared};
 use std::cell::OnceCell;
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use units::{Bytes, Instant};
@@ -25,8 +26,8 @@ pub(crate) struct DiskState {
     asleep: Option<Asleep>,
     /// Commands that were taken from the queue for the thread while it slept.
     inbox: Vec<DiskCommand>,
-    /// What the commands in flight fill; not many, so that a list is quick.
-    filling: Vec<(CommandId, Span)>,
+    /// What the commands in flight fill, in the order in which they were given: most end so, too.
+    filling: VecDeque<(CommandId, Span)>,
     /// The commands in flight that transfer to or from a shared window.
     shared: Vec<(CommandId, Region)>,
     /// Carries out commands on other threads, where the device is such a one.
@@ -84,7 +85,7 @@ impl DiskState {
             queue,
             asleep: None,
             inbox: Vec::new(),
-            filling: Vec::new(),
+            filling: VecDeque::new(),
             shared: Vec::new(),
             here: None,
             elsewhere: 0,
@@ -125,8 +126,12 @@ impl DiskState {
         garbage: &mut Vec<Arc<Memory>>,
     ) -> CommandEnded {
         let Completion { id, started, finished, noticed, result } = *done;
-        while let Some(at) = self.filling.iter().position(|&(other, _)| other == id) {
-            arena.take_back(self.filling.swap_remove(at).1);
+        if let Some(at) = self.filling.iter().position(|&(other, _)| other == id) {
+            // What one command fills lies side by side here.
+            while let Some(&(_, span)) = self.filling.get(at).filter(|(other, _)| *other == id) {
+                arena.take_back(span);
+                self.filling.remove(at);
+            }
         }
         if let Some(at) = self.shared.iter().position(|&(other, _)| other == id) {
             garbage.extend(arena.regions().end(self.shared.swap_remove(at).1));
@@ -151,7 +156,7 @@ impl DiskState {
                 DiskPoll::Start(command) => {
                     for &span in fills(&command.action) {
                         arena.lend(span);
-                        self.filling.push((command.id, span));
+                        self.filling.push_back((command.id, span));
                     }
                     if let Some(region) = region(&command.action) {
                         arena.regions().begin(region);

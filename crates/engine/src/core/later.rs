@@ -74,41 +74,34 @@ pub(super) fn end() -> Vec<Later> {
     with(Option::take).map(|put| put.list).unwrap_or_default()
 }
 
-/// Puts `later` off where this thread does so for `pool`; otherwise gives it back.
-fn put(pool: PoolId, later: Later) -> Option<Later> {
+/// Whether this thread puts off the beginning of this operation.
+pub(super) fn puts_off(pool: PoolId, op: &Op) -> bool {
     with(|put| match put {
-        Some(put) if put.of == pool => {
-            put.list.push(later);
-            None
-        }
-        _ => Some(later),
+        Some(put) if put.of == pool => match op {
+            Op::Read { .. } | Op::Room { .. } => true,
+            Op::Write { .. } => put.writes,
+            _ => false,
+        },
+        _ => false,
     })
 }
 
-/// Puts off the beginning of an operation that bears it; otherwise gives it back.
-pub(super) fn put_begin(
-    pool: PoolId,
-    asker: (Who, Option<Instant>),
-    op: Op,
-    callback: Callback,
-) -> Option<((Who, Option<Instant>), Op, Callback)> {
-    let bears = match op {
-        Op::Read { .. } | Op::Room { .. } => true,
-        Op::Write { .. } => with(|put| put.as_ref().is_some_and(|put| put.writes)),
-        _ => false,
-    };
-    if !bears {
-        return Some((asker, op, callback));
-    }
-    match put(pool, Later::Begin(asker, op, callback)) {
-        Some(Later::Begin(asker, op, callback)) => Some((asker, op, callback)),
-        _ => None,
-    }
+/// Puts off what this thread [puts off](puts_off).
+pub(super) fn put(later: Later) {
+    // By way of a reference: it is many words long.
+    let mut later = Some(later);
+    with(|put| put.as_mut().expect("it puts off").list.extend(later.take()));
 }
 
 /// Puts off that memory of best effort comes back. Says whether it is.
 pub(super) fn put_release(pool: PoolId, span: Span) -> bool {
-    put(pool, Later::Release(span)).is_none()
+    with(|put| match put {
+        Some(put) if put.of == pool => {
+            put.list.push(Later::Release(span));
+            true
+        }
+        _ => false,
+    })
 }
 
 /// What this thread has put off for `pool` so far: now is its turn.

@@ -54,6 +54,16 @@ impl News {
     pub(super) fn call(&mut self, callback: Callback, result: Result<Reply, Error>) {
         self.calls.push(Call { waits: Waits::For(None), callback, result });
     }
+
+    /// The same of an answer of the node; of a refusal when what is left is searched.
+    pub(super) fn told(&mut self, call: Call, search: Option<Box<RateSearch>>) {
+        match (call, search) {
+            (Call { callback, result: Err(error), .. }, Some(search)) => {
+                self.refusals.push((callback, error, search));
+            }
+            (call, _) => self.calls.push(call),
+        }
+    }
 }
 
 /// Somebody who is told how his operation ended.

@@ -27,7 +27,7 @@ impl BestEffort {
     /// none. Who waits for it reads himself. False where nothing is read ahead.
     pub(crate) fn drop_ahead(&mut self, core: &mut Core, now: Instant) -> bool {
         let is_ahead = |operation: &Operation| operation.ticket.is_none();
-        let any = self.operations.values().any(|operation| is_ahead(operation));
+        let any = self.operations.values().any(is_ahead);
         if any {
             self.take_back(core, now, is_ahead);
         }
@@ -65,17 +65,17 @@ impl BestEffort {
         }
     }
 
-    /// Answers a read of what is cached, or lets it wait for what is read ahead; any other is given
-    /// back.
-    pub(super) fn answer_from_cache(
+    /// Answers a read of what is cached, or lets it wait for what is read ahead. False where neither
+    /// is so.
+    pub(super) fn answers_from_cache(
         &mut self,
         core: &mut Core,
         now: Instant,
-        waiter: Waiter,
-    ) -> Option<Waiter> {
-        let Some((holder, range, _)) = may_be_cached(core, &waiter) else { return Some(waiter) };
+        waiter: &Waiter,
+    ) -> bool {
+        let Some((holder, range, _)) = may_be_cached(core, waiter) else { return false };
         let Core { arena, writes, .. } = core;
-        if let Some(span) = writes.cache.lend(arena, taker(&waiter), holder.volume, &range) {
+        if let Some(span) = writes.cache.lend(arena, taker(waiter), holder.volume, &range) {
             let what = (waiter.arrived, span.len);
             let promise = match waiter.place.filter(|_| waiter.rank == Rank::Contract) {
                 Some(place) => core.services.account_at_once(now, place, what),
@@ -83,23 +83,22 @@ impl BestEffort {
             };
             let data = Reply::Data { bytes: span, offset: range.start };
             core.answer_promised(waiter.ticket, Ok(data), promise);
-            return None;
+            return true;
         }
-        let Some(id) = writes.cache.ahead_of(holder.volume, &range) else { return Some(waiter) };
+        let Some(id) = writes.cache.ahead_of(holder.volume, &range) else { return false };
         let ahead = self.operation(id);
         if ahead.waiting.len() >= limits::AHEAD_WAITING_MAX {
-            return Some(waiter);
+            return false;
         }
         let is_as_soon = match waiter.rank {
             Rank::Contract | Rank::Interactive => false,
             Rank::Normal => ahead.priority == Some(Priority::Normal),
             Rank::Background => true,
         };
-        if !is_as_soon {
-            return Some(waiter);
+        if is_as_soon {
+            ahead.waiting.push(waiter.clone());
         }
-        ahead.waiting.push(waiter);
-        None
+        is_as_soon
     }
 
     /// Memory to read into where what is read is cached: not in the background, in which whole

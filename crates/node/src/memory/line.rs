@@ -180,6 +180,9 @@ impl Line {
 
     /// The next that can have memory, with it; none where nobody can.
     pub(crate) fn serve(&mut self, core: &mut Core) -> Option<(Waiter, Span)> {
+        if self.is_empty() {
+            return None; // mostly; each operation asks
+        }
         self.serve_kept(core).or_else(|| {
             let (rank, at) = self.whose_turn(core.arena.for_best_effort())?;
             let span = self.take(core, &self.classes[rank as usize].first(at).1.clone())?;

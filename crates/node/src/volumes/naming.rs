@@ -36,7 +36,11 @@ impl Node {
         self.core.latest = now;
         if let Some(epoch) = self.wall_clock {
             let since = i64::try_from(now.saturating_since(Instant::EPOCH).as_nanos());
-            self.core.store.set_clock(epoch.saturating_add(since.unwrap_or(i64::MAX)));
+            let clock = epoch.saturating_add(since.unwrap_or(i64::MAX));
+            // Told of much at one instant: to change the store costs more than a look.
+            if self.core.store.clock() != Some(clock) {
+                self.core.store.set_clock(clock);
+            }
         }
     }
 

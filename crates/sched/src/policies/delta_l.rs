@@ -56,7 +56,8 @@ impl Policy for DeltaL {
         // What is not covered by all of the static slack never will be.
         let elevator = self.elevator;
         let next = |view: &View<'_>| elevator.pick(view);
-        let pick = long::first_of(view, next, |pick| pick.request, |_, _| false);
+        let pick = long::first_of(view, next, |pick| &pick.request, |_, _| false);
+        let pick = pick.map(|(pick, _)| pick);
         if let Some(ready) = ready {
             if let Some(pick) = pick
                 && self.spend(view, &pick.request)

@@ -50,13 +50,13 @@ impl Policy for Edl {
             Trial::None => false,
         };
         let covers = |view: &mut View<'_>, cost| view.slack_covers(cost);
-        let first = |view: &mut View<'_>| long::first_of(view, oldest, |one| *one, covers);
+        let first = |view: &mut View<'_>| long::first_of(view, oldest, |one| one, covers);
         let best_effort = if held { None } else { first(view) };
         let early = view.queues().early_first().copied();
         let background = view.queues().background_first().copied();
         let idle = |request: &Waiting| ready.is_none() || !request.is_real_time();
         let background = background.filter(|_| ready.is_none() && !held);
-        let order = [best_effort, early.filter(idle), background];
+        let order = [best_effort.map(|(one, _)| one), early.filter(idle), background];
         for request in order.into_iter().flatten() {
             let cost = view.predicted(&request);
             if view.slack_covers(cost) {

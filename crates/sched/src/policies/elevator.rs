@@ -50,12 +50,12 @@ impl Elevator {
         if let Some(synchronous) = over_age(view) {
             if self.passed + 1 >= AGED_EVERY {
                 let request = after.turn(view, synchronous)?;
-                return Some(Pick { request, aged: true, after });
+                return Some(Pick { request: *request, aged: true, after });
             }
             after.passed = self.passed + 1;
         }
         let request = after.turn(view, true).or_else(|| after.turn(view, false))?;
-        Some(Pick { request, aged: false, after })
+        Some(Pick { request: *request, aged: false, after })
     }
 
     /// The request is started.
@@ -70,7 +70,7 @@ impl Elevator {
     }
 
     /// The next request of this urgency.
-    fn turn(&mut self, view: &View<'_>, synchronous: bool) -> Option<Waiting> {
+    fn turn<'a>(&mut self, view: &'a View<'_>, synchronous: bool) -> Option<&'a Waiting> {
         let queues = view.queues();
         let mut by_age = queues.best_effort_by_age(synchronous);
         let oldest = by_age.next()?;
@@ -86,7 +86,7 @@ impl Elevator {
             Some(left) => Turn { begin: left.arrival, end: turn.end },
             None => Turn::default(),
         };
-        Some(*next)
+        Some(next)
     }
 }
 

@@ -27,27 +27,29 @@ use alloc::vec::Vec;
 use units::{Duration, Instant};
 
 /// The elevator's next request that could go when nothing under contract waits, or that the
-/// slack covers now. Those before it are set aside, [`LONG_TRIES`] at the most.
-pub(super) fn pick(elevator: &Elevator, view: &mut View<'_>) -> Option<Pick> {
+/// slack covers now, and what it [costs](View::predicted). Those before it are set aside,
+/// [`LONG_TRIES`] at the most.
+pub(super) fn pick(elevator: &Elevator, view: &mut View<'_>) -> Option<(Pick, Duration)> {
     let covers = |view: &mut View<'_>, cost| view.slack_covers(cost);
-    first_of(view, |view| elevator.pick(view), |pick| pick.request, covers)
+    first_of(view, |view| elevator.pick(view), |pick| &pick.request, covers)
 }
 
 /// The same of requests in any order, and with any slack.
 pub(super) fn first_of<T>(
     view: &mut View<'_>,
     next: impl Fn(&View<'_>) -> Option<T>,
-    request: impl Fn(&T) -> Waiting,
+    request: impl Fn(&T) -> &Waiting,
     covers: impl Fn(&mut View<'_>, Duration) -> bool,
-) -> Option<T> {
+) -> Option<(T, Duration)> {
     for _ in 0..LONG_TRIES {
         let found = next(view)?;
         let request = request(&found);
-        let cost = view.predicted(&request);
-        if !view.is_long(&request) || covers(view, cost) {
-            return Some(found);
+        let (bound, key) = (view.bound_of(request), request.key);
+        let cost = view.with_lost_to(key, bound);
+        if !view.is_long_at(request, bound) || covers(view, cost) {
+            return Some((found, cost));
         }
-        view.set_long(request.key);
+        view.set_long(key);
     }
     None
 }

@@ -122,8 +122,8 @@ impl Slack {
         if view.queues().has_best_effort() {
             let burst = self.burst.map_or_else(|| view.burst(), |burst| view.burst_of(burst));
             if (!self.draining || view.slack_recovered(burst))
-                && let Some(pick) = long::pick(&self.elevator, view)
-                && view.slack_covers(view.predicted(&pick.request))
+                && let Some((pick, cost)) = long::pick(&self.elevator, view)
+                && view.slack_covers(cost)
             {
                 self.draining = false;
                 self.elevator.took(&pick);
@@ -138,25 +138,22 @@ impl Slack {
     fn idle(&mut self, view: &mut View<'_>, held: bool) -> Choice {
         self.draining = false;
         let pick = if held { None } else { long::pick(&self.elevator, view) };
-        let early = view.queues().early_first().copied();
+        let early = view.queues().early_first();
         let near = early.filter(|early| is_near(view, early));
-        let aged = pick.filter(|pick| pick.aged);
         let far = if near.is_some() { None } else { early };
-        let background = view.queues().background_first().copied();
-        let order = [
-            aged.map(|pick| pick.request),
-            near,
-            pick.map(|pick| pick.request),
-            far,
-            background.filter(|_| !held && pick.is_none() && early.is_none()),
-        ];
-        for request in order.into_iter().flatten() {
-            let cost = view.predicted(&request);
+        let background = view.queues().background_first();
+        let background = background.filter(|_| !held && pick.is_none() && early.is_none());
+        // Their keys and costs: the requests themselves take many words each.
+        let of = |request: &Waiting| (request.key, view.predicted(request));
+        let best_effort = pick.as_ref().map(|(pick, cost)| (pick.request.key, *cost));
+        let aged = best_effort.filter(|_| pick.as_ref().is_some_and(|(pick, _)| pick.aged));
+        let order = [aged, near.map(of), best_effort, far.map(of), background.map(of)];
+        for (key, cost) in order.into_iter().flatten() {
             if view.is_overcommitted() || view.slack_covers(cost) {
-                if let Some(pick) = pick.filter(|pick| pick.request.key == request.key) {
-                    self.elevator.took(&pick);
+                if let Some((pick, _)) = pick.as_ref().filter(|(pick, _)| pick.request.key == key) {
+                    self.elevator.took(pick);
                 }
-                return Choice::Start(request.key);
+                return Choice::Start(key);
             }
         }
         let waits = order.iter().flatten().next().is_some() || view.queues().has_best_effort();

@@ -93,7 +93,7 @@ impl Core {
             self.head = end;
         }
         let (predicted, rest, anywhere) = (anywhere, DONE, Some(anywhere));
-        self.in_flight.push(Flight { request, started: now, predicted, rest, anywhere });
+        self.in_flight.push_back(Flight { request, started: now, predicted, rest, anywhere });
         predicted
     }
 }

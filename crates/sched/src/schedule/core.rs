@@ -11,6 +11,7 @@ use crate::request::{
 };
 use crate::slack::{Answer, Critical, Due, Exact, Live, Meter, Scratch};
 use crate::task::{Task, TaskId, WHOLE};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use units::{Duration, Instant, Lba};
 
@@ -20,7 +21,8 @@ pub(crate) struct Core {
     pub options: Options,
     pub tasks: TaskSet,
     pub queues: Queues,
-    pub in_flight: Vec<Flight>,
+    /// In the order in which they were given: most end so, too.
+    pub in_flight: VecDeque<Flight>,
     pub head: Lba,
     /// The heads are where this request needs them, which waits, and of which some commands
     /// are done: whatever else goes now makes it lose its `resume`.
@@ -77,7 +79,7 @@ impl Core {
             options,
             tasks: tasks.with_admission(options.by, options.depth),
             queues: Queues::default(),
-            in_flight: Vec::new(),
+            in_flight: VecDeque::new(),
             head: Lba::default(),
             holder: None,
             busy_until: Instant::EPOCH,
@@ -373,7 +375,7 @@ impl Core {
     }
 
     /// Puts a request where it waits.
-    pub(super) fn accept(&mut self, now: Instant, key: u64, request: Request) -> Waiting {
+    pub(super) fn accept(&mut self, now: Instant, key: u64, request: Request) {
         let Request { class, command } = request;
         let task =
             class.task().map(|id| self.tasks.get(id).expect("a request of a task that has joined"));
@@ -430,7 +432,6 @@ impl Core {
         if is_server && self.queues.may_run(key) {
             self.line_up(key);
         }
-        waiting
     }
 
     /// A request that may run now stands in the line of its server, if it has one.
@@ -665,7 +666,7 @@ impl Core {
         }
         self.busy_until = self.free_at(now).saturating_add(self.with_gap(predicted));
         let anywhere = self.anywhere(predict, &request).filter(|_| rest.commands == 0);
-        self.in_flight.push(Flight { request, started: now, predicted, rest, anywhere });
+        self.in_flight.push_back(Flight { request, started: now, predicted, rest, anywhere });
         predicted
     }
 
@@ -705,7 +706,8 @@ impl Core {
             self.head = access.end();
         }
         let (started, predicted, anywhere) = (now, Duration::ZERO, Some(Duration::ZERO));
-        self.in_flight.push(Flight { request: added, started, predicted, rest: DONE, anywhere });
+        let added = Flight { request: added, started, predicted, rest: DONE, anywhere };
+        self.in_flight.push_back(added);
         true
     }
 
@@ -732,8 +734,9 @@ impl Core {
     /// The disk is done with a command.
     pub(super) fn take_back_from_disk(&mut self, now: Instant, key: u64) -> (Waiting, Outcome) {
         let at = self.in_flight.iter().position(|flight| flight.request.key == key);
+        let flight = at.and_then(|at| self.in_flight.remove(at));
         let Flight { request, started, predicted, .. } =
-            self.in_flight.remove(at.expect("the disk was given this request"));
+            flight.expect("the disk was given this request");
         let actual = now.saturating_since(started.max(self.finished));
         self.finished = self.finished.max(now);
         let overrun = actual.saturating_sub(predicted);

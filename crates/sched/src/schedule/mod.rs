@@ -167,8 +167,8 @@ impl Schedule {
         let core = &mut self.core;
         let in_flight = core.in_flight.iter().any(|flight| flight.request.key == key);
         assert!(!in_flight, "key {key} is in use");
-        let waiting = core.accept(now, key, request);
-        self.policy.submitted(&waiting);
+        core.accept(now, key, request);
+        self.policy.submitted(core.queues.get(key).expect("it waits"));
         self.tell_entered();
         self.core.queues.get(key).expect("it waits").times
     }
@@ -261,7 +261,9 @@ impl Schedule {
     /// Whether the disk has a command of this request that is not all of it: others may go
     /// first before the next one.
     pub fn has_more(&self, key: u64) -> bool {
-        let flight = self.core.in_flight.iter().find(|flight| flight.request.key == key);
+        // Asked of what was given last, mostly.
+        let mut latest_first = self.core.in_flight.iter().rev();
+        let flight = latest_first.find(|flight| flight.request.key == key);
         flight.is_some_and(|flight| flight.rest.commands > 0)
     }
 
