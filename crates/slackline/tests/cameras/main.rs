@@ -98,8 +98,18 @@ impl<'a> Cameras<'a> {
 }
 
 impl Drop for Cameras<'_> {
-    /// Its commands end with it only where it can end them.
+    /// Its commands end with it only where it can end them. Of a test that fails it is told how all
+    /// stood: what happened, the pool with its disks, and the streams.
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let events = std::fs::read_to_string(&self.events).unwrap_or_default();
+            let last = events.lines().count().saturating_sub(40);
+            eprintln!("events:\n{}", events.lines().skip(last).collect::<Vec<_>>().join("\n"));
+            for of in [["pool", "status"], ["stream", "list"]] {
+                let ran = self.dir.run(&of);
+                eprintln!("{of:?}:\n{}{}", String::from_utf8_lossy(&ran.out), ran.err);
+            }
+        }
         if self.child.try_wait().unwrap().is_none() {
             signal(self.child.id(), "TERM");
             self.child.wait().unwrap();
@@ -327,17 +337,19 @@ fn a_camera_on_a_ring_is_never_full() {
     let dir = Scratch::new();
     let quick = ["--commit-interval", "100ms"];
     let _daemon = dir.try_serve(&dir.make_pool(&["a"]), &quick).unwrap();
-    let (terms, plain) = ("size = '48MiB'\nkeep = '1d'\n", "size = '1MiB'\n");
+    // A ring of half that size is taken by a host that is in time; one that was late has larger windows
+    // for minutes.
+    let (terms, plain) = ("size = '80MiB'\nkeep = '1d'\n", "size = '1MiB'\n");
     dir.run(&["volume", "create", "yard", "--size", "1MiB"]).succeeded();
     let yard = counts(&dir, "yard", 1_000_000, "true") + plain + "ring = true\n";
-    let file = counts(&dir, "gate", 4_000_000, "sleep 100") + terms + &yard;
+    let file = counts(&dir, "gate", 8_000_000, "sleep 100") + terms + &yard;
     let cameras = Cameras::start(&dir, &file);
-    wait_until(|| cameras.durable("gate") > 44 << 20);
+    wait_until(|| cameras.durable("gate") > 76 << 20);
     let gate = cameras.seen("gate");
     assert_eq!((&gate["state"], &gate["lost_bytes"]), (&"recording".into(), &0.into()));
     assert!(gate["seconds_left"].is_null(), "{gate}");
     let lasts = gate["seconds_kept"].as_u64().unwrap();
-    assert!((3..90).contains(&lasts), "48 MiB are some seconds: {lasts}");
+    assert!((3..90).contains(&lasts), "80 MiB are some seconds: {lasts}");
     let yard = cameras.seen("yard");
     assert_eq!(yard["state"], "failed");
     assert!(yard["why"].as_str().unwrap().contains("yard is no ring"), "{yard}");
