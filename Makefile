@@ -156,7 +156,7 @@ lab:
 # ones a hundredth of that.
 # BUSES: random machines of disks that share buses. CHUNKS: random pools whose requests
 # are served in chunks. GAPS: random schedules of which the host delays every command.
-# FSX: operations of fsx on a mounted file, and as many on ext4 on a volume.
+# FSX: operations of fsx on two files of a mount at once, and as many on ext4 on a volume.
 # CUTS: of the power, under each filesystem on a volume.
 # CAMERA_SECONDS: ten cameras whose daemon and supervisor are killed in turn.
 # Any of them can be given: make soak SETS=100000. SOAK_TESTS: which of the tests at last.

@@ -405,7 +405,10 @@ impl Ask {
         if !self.0.open_window(self.1.clone(), opening, callback) {
             return None;
         }
-        Some(coming.end().await.map(|reply| calls::WindowNext::answer(reply).shared()))
+        Some(coming.end().await.map(|reply| match reply {
+            Reply::Window(window) => window.shared(),
+            _ => unreachable!("the answer to who opens a shared window"),
+        }))
     }
 
     /// Gives back what a reader was given, and moves its playout point on by `len`.

@@ -240,6 +240,23 @@ mod tests {
         assert!(loans.is_nothing_lent());
     }
 
+    /// Two threads lend and take back neighbouring pages, whose bits are in one word.
+    #[test]
+    fn what_two_threads_lend_at_once_is_told_apart() {
+        let loans = Loans::new(Bytes::mib(1));
+        let lends = |page: u64| {
+            for _ in 0..200_000 {
+                loans.lend(span(page * 4096, 4096));
+                loans.take_back(span(page * 4096, 4096));
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| lends(4));
+            lends(5);
+        });
+        assert!(loans.is_nothing_lent());
+    }
+
     #[test]
     #[should_panic(expected = "lent twice")]
     fn lending_a_page_twice_is_caught() {

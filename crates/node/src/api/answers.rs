@@ -20,7 +20,7 @@ pub struct Opened {
 pub enum Playout<B> {
     /// Bytes that are in memory, and where in the volume they start.
     Data {
-        /// They.
+        /// The bytes.
         bytes: B,
         /// Where in the volume they start.
         offset: Bytes,

@@ -38,14 +38,14 @@ pub enum Reply<B = Span, R = Span, W = Infallible> {
     },
     /// Bytes are in memory.
     Data {
-        /// They.
+        /// The bytes.
         bytes: B,
         /// Where in the volume they start.
         offset: Bytes,
     },
     /// Memory to fill.
     Room {
-        /// It.
+        /// The memory.
         room: R,
     },
     /// The volume's recorded data ends here.

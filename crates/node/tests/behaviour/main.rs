@@ -5,6 +5,7 @@ mod driver;
 mod again;
 mod bounds;
 mod cache;
+mod calls;
 mod chunks;
 mod commits;
 mod door;
