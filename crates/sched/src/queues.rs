@@ -220,9 +220,13 @@ impl Queues {
     /// True where the request may run now: it waits, and not behind another of
     /// its flow.
     pub fn may_run(&self, key: u64) -> bool {
-        self.get(key).is_some_and(|waiting| match waiting.class.order() {
-            Some(flow) => self.ordered.get(&flow).and_then(VecDeque::front) == Some(&key),
-            None => true,
+        self.get(key).is_some_and(|waiting| self.is_first_of_flow(waiting))
+    }
+
+    /// True for a request that is behind no other of its flow, or in none.
+    pub(crate) fn is_first_of_flow(&self, request: &Waiting) -> bool {
+        request.class.order().is_none_or(|flow| {
+            self.ordered.get(&flow).and_then(VecDeque::front) == Some(&request.key)
         })
     }
 

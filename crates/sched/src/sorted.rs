@@ -66,7 +66,8 @@ impl<K: Copy + Ord, V> Sorted<K, V> {
     /// The one of this key.
     pub fn get(&self, key: K) -> Option<&V> {
         let (at, within) = self.place(key);
-        Some(&self.chunks[at][within.ok()?].1)
+        let within = within.ok()?;
+        Some(&self.chunks[at][within].1)
     }
 
     /// Those of these keys, in their order.
@@ -113,17 +114,29 @@ impl<K: Copy + Ord, V> Sorted<K, V> {
 
     /// The chunk that this key belongs into, and where in it it is, or would be.
     fn place(&self, key: K) -> (usize, Result<usize, usize>) {
-        let (at, _) = self.upto(|other| *other <= key);
+        let at = self.chunk(|other| *other <= key);
         let chunk = self.chunks.get(at).map_or(&[][..], |chunk| chunk);
-        (at, chunk.binary_search_by_key(&key, |(other, _)| *other))
+        match chunk.last() {
+            // Keys rise mostly: who comes, comes last.
+            Some((last, _)) if *last < key => (at, Err(chunk.len())),
+            _ => (at, chunk.binary_search_by_key(&key, |(other, _)| *other)),
+        }
     }
 
     /// The chunk in which those end that are `before`, and how many of it are.
     fn upto(&self, before: impl Fn(&K) -> bool) -> (usize, usize) {
-        let begins = |chunk: &Vec<(K, V)>| chunk.first().is_some_and(|(key, _)| before(key));
-        let at = self.chunks.partition_point(begins).saturating_sub(1);
+        let at = self.chunk(&before);
         let chunk = self.chunks.get(at).map_or(&[][..], |chunk| chunk);
         (at, chunk.partition_point(|(key, _)| before(key)))
+    }
+
+    /// The last chunk whose first is `before`; the first chunk where none's is.
+    fn chunk(&self, before: impl Fn(&K) -> bool) -> usize {
+        if self.chunks.len() <= 1 {
+            return 0;
+        }
+        let begins = |chunk: &Vec<(K, V)>| chunk.first().is_some_and(|(key, _)| before(key));
+        self.chunks.partition_point(begins).saturating_sub(1)
     }
 }
 
