@@ -191,7 +191,7 @@ impl Work {
             return None;
         };
         let spans = match &self.action {
-            DiskAction::Read { span, written, .. } if written.holes(span.len).next().is_none() => {
+            DiskAction::Read { span, written, .. } if written.covers(span.len) => {
                 core::slice::from_ref(span)
             }
             DiskAction::Write { span, valid, .. } if *valid == span.len => {
@@ -402,8 +402,8 @@ pub fn command_noticed(
 ) -> CommandEnded {
     let of_queue = queue.ended_within(id.0, times, result.is_ok());
     let failed = of_queue.work.chunk.and_then(|chunk| chunk.failed).or(result.err());
-    if let (Some(Chunk { more: true, .. }), Some(next)) =
-        (of_queue.work.chunk, queue.work_mut(id.0))
+    if let Some(Chunk { more: true, .. }) = of_queue.work.chunk
+        && let Some(next) = queue.work_mut(id.0)
     {
         next.chunk = next.chunk.map(|chunk| Chunk { failed, ..chunk });
     }

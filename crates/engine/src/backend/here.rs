@@ -12,7 +12,7 @@ use super::transfer::{self, After};
 use super::{Completion, region, zero_unwritten};
 use crate::arena::Arena;
 use crate::sys;
-use node::{DeviceError, DiskAction, DiskCommand, Span};
+use node::{DeviceError, DiskAction, DiskCommand, Span, Written};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -101,8 +101,11 @@ impl InMemory {
 
 impl Here for InMemory {
     fn takes(&self, action: &DiskAction) -> Option<Bytes> {
+        let is_one = |span: &Span, written: &Written| {
+            written.covers(span.len) || written.runs().take(2).count() == 1
+        };
         let span = match action {
-            DiskAction::Read { span, written, .. } if written.runs().take(2).count() == 1 => span,
+            DiskAction::Read { span, written, .. } if is_one(span, written) => span,
             DiskAction::Write { span, .. } => span,
             _ => return None,
         };
