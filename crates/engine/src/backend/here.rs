@@ -52,17 +52,14 @@ impl InMemory {
     fn transfer(&self, write: bool, offset: Bytes, span: Span) -> Result<(), DeviceError> {
         let (file, memory) = (self.file.as_raw_fd(), self.arena.pointer(span));
         let (len, mut moved) = (span.len.as_usize(), 0);
+        // By number: the C library's `pread` looks twice whether its thread is to be cancelled.
+        let call = if write { libc::SYS_pwrite64 } else { libc::SYS_pread64 };
         loop {
             let (from, left) = (memory.wrapping_add(moved).cast::<libc::c_void>(), len - moved);
             let at = (offset.get() + moved as u64) as libc::off_t;
             // SAFETY: the span lies in the arena (`pointer` checks), `left` bytes of it from there
             // on; a command that fills it has it alone (`fills`).
-            let answer = unsafe {
-                match write {
-                    true => libc::pwrite(file, from.cast_const(), left, at),
-                    false => libc::pread(file, from, left, at),
-                }
-            };
+            let answer = unsafe { libc::syscall(call, file, from, left, at) };
             let answer = match answer {
                 -1 => -sys::errno(&io::Error::last_os_error()),
                 moved => moved as i32, // at most `SHORT`
