@@ -471,7 +471,9 @@ impl BestEffort {
         core.reserves.begin(&span);
         let Holder { volume, handle } = holder;
         let Asker { ticket, uid, arrived } = asker;
-        let id = self.open(Operation {
+        let id = self.next;
+        self.next += 1;
+        let mut operation = Operation {
             ticket,
             uid,
             waiting: Vec::new(),
@@ -488,12 +490,12 @@ impl BestEffort {
             pieces: 0,
             error: None,
             then: None,
-        });
+        };
         let blocks = offset..offset + span.len;
         if core.writes.cache.has_taken(&span) {
             core.writes.expect_to_cache(volume, id, &blocks, ticket.is_none());
         }
-        let (mut at, mut pieces) = (blocks.start, 0);
+        let mut at = blocks.start;
         while at < blocks.end {
             let (_, range, location) = first_piece(core, holder, at..blocks.end);
             let (len, before) = (range.end - range.start, at - offset);
@@ -510,10 +512,11 @@ impl BestEffort {
                 span: Span { offset: span.offset + before, len },
                 written: location.written.within(&range).into(),
             };
-            self.submit_for(core, now, id, (location.disk, class), action, Part::Read);
-            pieces += 1;
+            let owner = Owner::Piece { operation: id, part: Part::Read };
+            submit_for(core, now, &mut operation, (location.disk, class), (action, owner));
+            operation.pieces += 1;
         }
-        self.operation(id).pieces = pieces;
+        self.operations.insert(id, operation);
     }
 
     /// [`Op::Write`].
@@ -738,7 +741,9 @@ impl BestEffort {
     ) {
         let operation = self.pieces[&claim].operation;
         let class = self.class_of(core, operation, disk, &action);
-        let id = self.submit_for(core, now, operation, (disk, class), action, part);
+        let owner = Owner::Piece { operation, part };
+        let operation = self.operation(operation);
+        let id = submit_for(core, now, operation, (disk, class), (action, owner));
         self.piece(claim).commands.push(id);
     }
 
@@ -756,35 +761,6 @@ impl BestEffort {
                 core.class_of(holder, disk, at, len, direction, stated)
             }
             None => Class::Background, // it is done at once
-        }
-    }
-
-    /// Asks a disk for a part of an operation; under contract, in its turn.
-    fn submit_for(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        operation: u64,
-        (disk, class): (DiskIndex, Class),
-        action: DiskAction,
-        part: Part,
-    ) -> CommandId {
-        let owner = Owner::Piece { operation, part };
-        let operation = self.operation(operation);
-        let (holder, kept) = (operation.holder(), &mut operation.kept);
-        if action.needs_no_disk() {
-            return core.submit(now, disk, class, action, owner);
-        }
-        let Some(task) = class.task() else {
-            kept.unpromised();
-            return core.submit(now, disk, class, action, owner);
-        };
-        match core.services.turn(holder, disk, kept.arrived()) {
-            None => core.submit(now, disk, class, action, owner),
-            Some(turn) => {
-                kept.promised(turn);
-                core.submit_in_turn(now, disk, (task, turn), vec![(action, owner)])
-            }
         }
     }
 
@@ -947,6 +923,31 @@ impl BestEffort {
 
     fn piece(&mut self, claim: Claim) -> &mut Piece {
         self.pieces.get_mut(&claim).expect("a piece of a write that has not ended")
+    }
+}
+
+/// Asks a disk for a part of an operation; under contract, in its turn.
+fn submit_for(
+    core: &mut Core,
+    now: Instant,
+    operation: &mut Operation,
+    (disk, class): (DiskIndex, Class),
+    (action, owner): (DiskAction, Owner),
+) -> CommandId {
+    let (holder, kept) = (operation.holder(), &mut operation.kept);
+    if action.needs_no_disk() {
+        return core.submit(now, disk, class, action, owner);
+    }
+    let Some(task) = class.task() else {
+        kept.unpromised();
+        return core.submit(now, disk, class, action, owner);
+    };
+    match core.services.turn(holder, disk, kept.arrived()) {
+        None => core.submit(now, disk, class, action, owner),
+        Some(turn) => {
+            kept.promised(turn);
+            core.submit_in_turn(now, disk, (task, turn), vec![(action, owner)])
+        }
     }
 }
 
