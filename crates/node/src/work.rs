@@ -133,10 +133,10 @@ impl Work {
         is_plain && matches!(self.owner, Owner::Block { .. } | Owner::Piece { .. })
     }
 
-    /// What a writer's program has written is the window's first block before long: as best
-    /// effort it is not begun and then left, and its stream's turn finds it waiting as a whole.
+    /// What a stream writes or reads beyond its rate is needed before long: as best effort it is not
+    /// begun and then left, and its stream's turn finds it waiting as a whole.
     fn stays_whole(&self) -> bool {
-        matches!(&self.owner, Owner::Block { part, .. } if part.claim.is_some())
+        matches!(self.owner, Owner::Block { .. })
     }
 
     /// Cuts it behind the first `len` bytes that the disk moves. What is read of a block ends

@@ -1,4 +1,4 @@
-//! A writer that is faster than its contract, while its disks keep up.
+//! A writer or a reader that is faster than its contract, while its disks keep up.
 //!
 //! What a program writes beyond its rate is *excess*. It goes in the slack, as best effort of
 //! normal priority does: behind all contracts, in turns with others who have none. Excess is not
@@ -21,6 +21,14 @@
 //! rate, needs its place ([`Stream::has_room_beyond`]). Where the disks do not keep up, the program
 //! is slowed to its rate, as it always was.
 //!
+//! **A reader** that asks for more than its rate is given what is in its window. The blocks that it asks
+//! for then go in the slack, but for one in each turn; the oldest that waits there has the turn, so that
+//! what is read ahead takes no turn from what follows, and each block comes no later than it would to
+//! a reader at the rate. When the program comes back to its rate, or the disk has no more time, it may
+//! have to wait once: for as long as it would then find its window empty, which is no longer than it is
+//! ahead ([`Stream::hold_back`]). From then on its contract holds as before. A reader whose
+//! requests may be late now and then, or who reads what is being written, has no excess.
+//!
 //! What the log has to hold of excess comes out of the room that records have for best effort.
 //! All writers together take no more than half of that between two commits.
 
@@ -29,6 +37,7 @@ use crate::api::*;
 use crate::core::Core;
 use crate::streams::shared::Shared;
 use crate::streams::stream::{Slot, Stream};
+use crate::volumes::slack::in_slack;
 use alloc::vec::Vec;
 use core::ops::Range;
 use sched::Class;
@@ -50,6 +59,40 @@ impl Stream {
             && self.going.is_none()
             && self.has_room_beyond(core, now, upto)
             && core.commits.take_excess(len)
+    }
+
+    /// Whether a reader may be given what is in its window beyond its contract's rate.
+    pub(crate) fn may_read_beyond(&self, now: Instant) -> bool {
+        let is_steady = self.primed && now >= self.steady && !self.behind_writer;
+        self.mode == Mode::Read && !self.closing && is_steady && self.odds.is_none()
+    }
+
+    /// A reader that was given more than its rate, or whose turns have changed since, has its contract
+    /// again from when its window can follow.
+    pub(crate) fn hold_back(&mut self, core: &Core, now: Instant, has_writer: bool) {
+        if self.mode == Mode::Read && self.primed && !self.account.excess.is_zero() {
+            let left = self.pace.available(now);
+            self.pace.hold(now, self.steady_after(core, now, left, has_writer));
+        }
+    }
+
+    /// The class in which a reader's disk is asked for a block: of what a reader asks for that has just been
+    /// ahead of its rate, one block in each turn is under contract, and the rest goes in the slack.
+    pub(crate) fn asking_class(
+        &mut self,
+        core: &Core,
+        now: Instant,
+        disk: DiskIndex,
+        block: u64,
+    ) -> Class {
+        let has_excess = self.excess_end > 0;
+        let is_near = has_excess && self.window.first() < self.excess_end + self.window.len();
+        let was_ahead = is_near || self.oldest_in_slack(core, disk, block).is_some();
+        if !was_ahead || core.next_release(self.task_on(disk)) <= now {
+            return self.class(disk);
+        }
+        self.slack_end = self.slack_end.max(block + 1);
+        in_slack(Priority::Normal, self.volume)
     }
 
     /// Whether the program, once it has filled its window up to `upto` and used up its credit, finds
@@ -139,6 +182,14 @@ impl Stream {
         self.note_excess(shared.program, ahead - paid);
         if let Some(shared) = &mut self.shared {
             (shared.point, shared.lags) = (shared.program, false);
+        }
+    }
+
+    /// A reader was given so many bytes before `upto` beyond its rate.
+    pub(crate) fn goes_beyond(&mut self, upto: Bytes, len: Bytes) {
+        if !len.is_zero() {
+            self.note_excess(upto, len);
+            self.went_beyond = true;
         }
     }
 

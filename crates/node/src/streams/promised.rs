@@ -29,6 +29,7 @@ impl Node {
         contract: &Contract,
     ) -> Result<Reply, Error> {
         let core = &mut self.core;
+        let has_writer = self.streams.has_writer(id);
         let stream = self.streams.get_mut(id).filter(|stream| !stream.closing);
         let stream = stream.ok_or(Error::NoSuchStream { stream: id })?;
         contract.check()?;
@@ -68,6 +69,7 @@ impl Node {
                 stream.grow(more);
                 let begins = core.begins(&tasks).max(now);
                 stream.change(core, now, begins, contract, tasks, blocks);
+                stream.hold_back(core, now, has_writer);
                 let window = stream.contract.block * blocks;
                 self.try_host(now);
                 self.given_back(now);
@@ -109,11 +111,13 @@ impl Node {
 
     /// The stream goes by what it was promised anew. Its old tasks stay until the requests
     /// that were made under them have ended.
-    pub(crate) fn keep_from_now_on(&mut self, promised: Promised) {
+    pub(crate) fn keep_from_now_on(&mut self, now: Instant, promised: Promised) {
+        let has_writer = self.streams.has_writer(promised.stream);
         let stream = self.streams.get_mut(promised.stream).expect("it is open");
         stream.grow(promised.memory);
         stream.window.target = promised.blocks.max(stream.window.target);
         stream.replace_tasks(&mut self.core, promised.tasks);
+        stream.hold_back(&self.core, now, has_writer);
     }
 
     /// Nothing was done under a promise, and nothing will be.

@@ -49,7 +49,10 @@ impl Stream {
             return Err(Error::Invalid { what: "advance", rule: "at most what was read last" });
         }
         self.held = Bytes::ZERO;
-        self.pace.spend(len, now);
+        self.pace.renew(now);
+        let paid = len.min(self.pace.available(now));
+        self.pace.spend(paid, now);
+        self.goes_beyond(self.position + len, len - paid);
         self.account.moved += len;
         self.position += len;
         self.pump_reader(core, now, has_writer);
@@ -81,7 +84,11 @@ impl Stream {
             debug_assert!(!matches!(self.window.get(self.window.first()), Some(Slot::Moving(_))));
             self.slide(core);
         }
+        self.let_excess_have_the_turn(core, now);
         self.ask_ahead(core, now, has_writer);
+        if core::mem::take(&mut self.went_beyond) {
+            self.hold_back(core, now, has_writer);
+        }
     }
 
     /// Requests every block of the window that has data and was not asked for, up to
@@ -127,7 +134,8 @@ impl Stream {
                 continue;
             }
             let (disk, parts) = self.reading_from(core, block, from);
-            let id = core.submit_parts(now, disk, self.class(disk), parts);
+            let class = self.asking_class(core, now, disk, block);
+            let id = core.submit_parts(now, disk, class, parts);
             self.forget_lost(block, from);
             *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
             self.note_end(core, block);
@@ -240,7 +248,7 @@ impl Stream {
         promise: Option<Promise>,
     ) {
         let len = ask.len_max.min(end - self.position);
-        if self.within_rate(core, now, len) {
+        if self.may_read_beyond(now) || self.within_rate(core, now, len) {
             self.held = len;
             let span = Span { offset: self.place(self.position), len };
             let ask = self.ask.take().expect("somebody asked");
@@ -279,7 +287,7 @@ impl Stream {
         let since = self.ask.and_then(|ask| ask.starved_since()).expect("starved just now");
         let patience = since.saturating_add(self.window.time(&self.contract));
         if now < patience {
-            self.wake_at(core, patience);
+            self.wake_by(core, patience);
         } else if self.gives_up(core, block, id) {
             self.declare_gap(core, now, has_writer);
         }

@@ -101,6 +101,7 @@ impl Stream {
         self.position = to;
         self.shared = self.shared.map(|_| Shared::new(to));
         self.reuse(core, now, waiting, has_writer);
+        (self.excess_end, self.slack_end) = (0, 0);
         // Other policies do not look at the exact slack before they let others go first.
         let exact = core.config.policy.is(Policy::SLACK);
         if exact {
@@ -226,8 +227,9 @@ impl Stream {
         has_writer: bool,
     ) {
         waiting.sort_unstable();
-        let (mut waiting, early): (Vec<CommandId>, Vec<CommandId>) =
-            waiting.into_iter().partition(|&id| core.is_released(id, now));
+        let (mut waiting, early): (Vec<CommandId>, Vec<CommandId>) = waiting
+            .into_iter()
+            .partition(|&id| core.is_released(id, now) && !core.waits_in_slack(id));
         for block in self.window.first()..self.window.end() {
             if waiting.is_empty() || !self.has_data(core, block, has_writer) {
                 break;
@@ -266,9 +268,20 @@ impl Stream {
 
     /// From when on the contract holds in full.
     pub(crate) fn steady_from(&self, core: &Core, now: Instant, has_writer: bool) -> Instant {
+        self.steady_after(core, now, self.contract.at_once(), has_writer)
+    }
+
+    /// From when on it does for a program that may have so much before then.
+    pub(crate) fn steady_after(
+        &self,
+        core: &Core,
+        now: Instant,
+        before: Bytes,
+        has_writer: bool,
+    ) -> Instant {
         let Contract { rate, block: len, .. } = self.contract;
         let first = self.block_at(self.position);
-        let free = self.position % len + self.contract.at_once();
+        let free = self.position % len + before;
         if self.window.len() + self.turn() > LOOK_MAX {
             let open = self.window.iter().filter(|(_, slot)| **slot == Slot::Open);
             let not_asked = open.count() as u64;
@@ -298,7 +311,7 @@ impl Stream {
 
     /// By when the blocks from the playout point on are in memory, to one turn behind the
     /// window.
-    fn there_by<'a>(
+    pub(crate) fn there_by<'a>(
         &'a self,
         core: &'a Core,
         now: Instant,
@@ -318,7 +331,14 @@ impl Stream {
             let slot = self.window.get(block);
             let by = match slot {
                 Some(Slot::Ready | Slot::Loaded | Slot::Failed(..)) => now,
-                Some(&Slot::Moving(id)) => core.there_by(id, now).max(now),
+                // In the slack it waits for a turn like one that was not asked for.
+                Some(&Slot::Moving(id)) if !core.waits_in_slack(id) => {
+                    match core.there_by(id, now).max(now) {
+                        // It was begun in the slack: what takes no longer than a period is under way.
+                        Instant::MAX => now.saturating_add(self.task_on(id.disk()).task.period),
+                        by => by,
+                    }
+                }
                 slot => {
                     let disk = self.disk_of(core, block);
                     let own = next.iter_mut().find(|(other, ..)| *other == disk);

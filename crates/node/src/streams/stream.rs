@@ -159,10 +159,12 @@ pub(crate) struct Stream {
     /// the stream's turn (`partial.rs`).
     pub partial: Option<Partial>,
     pub partial_had_turn: Option<u64>,
-    /// Writer: in the blocks before this one bytes may have gone beyond its rate (`excess.rs`).
+    /// In the blocks before this one bytes may have gone beyond its rate (`excess.rs`).
     pub excess_end: u64,
-    /// Writer: of the blocks before this one some may wait in the slack, full, without a turn.
+    /// Of the blocks before this one some may wait in the slack, whole, without a turn.
     pub slack_end: u64,
+    /// Reader: it has just been given more than its rate.
+    pub went_beyond: bool,
     /// Writer: it goes to another place (`going.rs`).
     pub going: Option<Going>,
     /// Writer: it has gone to another place, and readers of its volume do not know yet.
@@ -224,6 +226,7 @@ impl Stream {
             partial_had_turn: None,
             excess_end: 0,
             slack_end: 0,
+            went_beyond: false,
             going: None,
             has_arrived: false,
             sought: None,
@@ -484,7 +487,7 @@ impl Stream {
         if let Some(ask) = &mut self.ask {
             ask.throttle(&mut self.account);
         }
-        self.wake_at(core, when);
+        self.wake_by(core, when);
         false
     }
 

@@ -142,6 +142,10 @@ impl Stream {
             if shared.point == shared.upto_gap() {
                 shared.point = shared.behind_gap();
             }
+            if self.may_read_beyond(now) {
+                self.goes_beyond(shared.program, shared.program - shared.point);
+                shared.point = shared.program;
+            }
             let block_len = self.contract.block;
             let left = shared.program - shared.point;
             if left.is_zero() {
