@@ -45,8 +45,7 @@ impl Node {
         let blocks = contract::window_blocks(contract, &shares, stream.mode, core.late);
         if stream.mode.writes() {
             let volume = core.store.volume(stream.volume).expect("open volumes stay");
-            let window = contract.block.saturating_mul(blocks);
-            rings::check(volume, contract, window, core.config.commit_interval)?;
+            rings::check(core, volume, contract, (&shares, stream.mode))?;
         }
         // What even idle disks could not keep is refused as such, however much memory it
         // would take.

@@ -626,8 +626,7 @@ pub(crate) fn admit(
     let blocks = contract::window_blocks(asked, &shares, mode, core.late);
     if mode.writes() {
         let on = core.store.volume(volume).expect("it was found");
-        let window = asked.block.saturating_mul(blocks);
-        rings::check(on, asked, window, core.config.commit_interval)?;
+        rings::check(core, on, asked, (&shares, mode))?;
     }
     let patience = match mode {
         Mode::Read => asked.rate.time_for(asked.block) / 2,
