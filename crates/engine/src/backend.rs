@@ -119,6 +119,9 @@ pub(crate) fn zero_room(arena: &Arena, span: Span) {
 
 /// Fills with zeros what a read leaves out of its span.
 fn zero_unwritten(arena: &Arena, span: Span, written: &Written) {
+    if written.covers(span.len) {
+        return; // mostly
+    }
     for hole in written.holes(span.len) {
         let hole = hole.start..hole.end.min(span.len);
         zero(arena, Span { offset: span.offset + hole.start, len: hole.end - hole.start });

@@ -31,7 +31,8 @@ pub(crate) trait Lender: Send + Sync {
 
 /// A loan of memory, given back when dropped.
 pub(crate) struct Loan {
-    lender: Arc<dyn Lender>,
+    /// None where it was given on or back.
+    lender: Option<Arc<dyn Lender>>,
     span: Span,
     owner: Owner,
     promise: Option<Promise>,
@@ -46,26 +47,29 @@ impl Loan {
         owner: Owner,
         promise: Option<Promise>,
     ) -> Self {
-        Self { lender, span, owner, promise }
+        Self { lender: Some(lender), span, owner, promise }
     }
 
     /// The loan's span and owner, leaving the pages lent: for giving them on.
-    fn into_parts(self) -> (Span, Owner) {
-        let parts = (self.span, self.owner);
-        let mut this = std::mem::ManuallyDrop::new(self);
-        // SAFETY: `this` is never used or dropped again; its other fields are plain data.
-        unsafe { std::ptr::drop_in_place(&mut this.lender) };
-        parts
+    fn into_parts(mut self) -> (Span, Owner) {
+        self.lender = None;
+        (self.span, self.owner)
+    }
+
+    fn lender(&self) -> &Arc<dyn Lender> {
+        self.lender.as_ref().expect("a loan that lasts")
     }
 
     fn memory(&self) -> *mut u8 {
-        self.lender.memory(self.span)
+        self.lender().memory(self.span)
     }
 }
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        Arc::clone(&self.lender).take_back(self.span, self.owner);
+        if let Some(lender) = self.lender.take() {
+            lender.take_back(self.span, self.owner);
+        }
     }
 }
 
@@ -107,7 +111,7 @@ impl Chunk {
     }
 
     pub(crate) fn belongs_to<L: Lender>(&self, lender: &Arc<L>) -> bool {
-        std::ptr::addr_eq(Arc::as_ptr(&self.0.lender), Arc::as_ptr(lender))
+        std::ptr::addr_eq(Arc::as_ptr(self.0.lender()), Arc::as_ptr(lender))
     }
 }
 
@@ -127,7 +131,7 @@ impl ChunkMut {
     }
 
     pub(crate) fn belongs_to<L: Lender>(&self, lender: &Arc<L>) -> bool {
-        std::ptr::addr_eq(Arc::as_ptr(&self.0.lender), Arc::as_ptr(lender))
+        std::ptr::addr_eq(Arc::as_ptr(self.0.lender()), Arc::as_ptr(lender))
     }
 }
 

@@ -37,9 +37,9 @@ use crate::searches::Searches;
 use crate::sys::{self, Event};
 use crate::{Pieces, Reply, SharedWindow, Told, WindowReply};
 use node::{
-    CommandEnded, DiskIndex, Error, Event as Happened, HandleId, Look, Mode, Node, Op, Opening,
-    Output, Ownership, Policy, Promise, Region, Span, Status, StreamId, StreamStatus, Terms,
-    Ticket, VolumeId, VolumeStatus, Who, Wish,
+    CommandEnded, DiskCommand, DiskIndex, Error, Event as Happened, HandleId, Look, Mode, Node, Op,
+    Opening, Output, Ownership, Policy, Promise, Region, Span, Status, StreamId, StreamStatus,
+    Terms, Ticket, VolumeId, VolumeStatus, Who, Wish,
 };
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut, Range};
@@ -370,9 +370,14 @@ impl Core {
         self.disks[disk.as_usize()].lock().set_here(here);
     }
 
-    /// A disk's thread says what has ended, and asks what to do.
-    pub(crate) fn turn(&self, disk: DiskIndex, done: &mut Vec<Completion>) -> Turn {
-        self.disks[disk.as_usize()].lock().turn(&self.arena, done)
+    /// A disk's thread says what has ended, and asks what to do: `commands` are to be started now.
+    pub(crate) fn turn(
+        &self,
+        disk: DiskIndex,
+        done: &mut Vec<Completion>,
+        commands: &mut Vec<DiskCommand>,
+    ) -> Turn {
+        self.disks[disk.as_usize()].lock().turn(&self.arena, done, commands)
     }
 
     /// A disk's thread tells the pool what has ended, and how late the host was at the worst
@@ -384,6 +389,7 @@ impl Core {
         if let Some(latency) = inner.recent_lateness.note(now, late) {
             inner.tell_own(NOBODY, Op::HostLatency { latency });
         }
+        news.calls.reserve(ended.len()); // mostly somebody hears of each
         ended.into_iter().for_each(|ended| inner.node.command_ended(now, ended));
         self.collect(&mut inner, &mut news);
         news

@@ -91,11 +91,11 @@ pub(crate) fn serve(
     lateness: &Mutex<HostLateness>,
 ) {
     let _fatal = Fatal::new("in a disk's thread");
-    let mut done = Vec::new();
+    let (mut done, mut commands) = (Vec::new(), Vec::new());
     loop {
-        let turn = core.turn(disk, &mut done);
-        let started = !turn.commands.is_empty();
-        turn.commands.into_iter().for_each(|command| backend.start(command));
+        let turn = core.turn(disk, &mut done, &mut commands);
+        let started = !commands.is_empty();
+        commands.drain(..).for_each(|command| backend.start(command));
         core.unmap(turn.garbage);
         match turn.ended {
             Some(ended) => {

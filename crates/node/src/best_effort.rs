@@ -26,6 +26,7 @@ use crate::volumes::services::{Holder, Kept};
 use crate::volumes::slack::in_slack;
 use crate::volumes::writes::{Claim, End, Extent};
 use crate::work::{Owner, Part, Work};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec;
@@ -78,14 +79,20 @@ struct Operation {
     priority: Option<Priority>,
     /// Those that have not ended.
     pieces: u64,
-    error: Option<Error>,
+    /// In a box, as the reply is: both are seldom there, and the operation is moved in and out.
+    error: Option<Box<Error>>,
     /// What to answer when it went well, where that is not plain.
-    then: Option<Reply>,
+    then: Option<Box<Reply>>,
 }
 
 impl Operation {
     fn holder(&self) -> Holder {
         Holder { volume: self.volume, handle: self.handle }
+    }
+
+    /// What it is answered with, where nothing has failed before.
+    fn fails(&mut self, error: Error) {
+        self.error.get_or_insert_with(|| Box::new(error));
     }
 }
 
@@ -263,7 +270,7 @@ impl BestEffort {
     fn take_back(&mut self, core: &mut Core, now: Instant, is_meant: fn(&Operation) -> bool) {
         for (command, operation, part) in core.pieces() {
             if is_meant(self.operation(operation)) && core.cancel(command) {
-                self.operation(operation).error.get_or_insert(Error::ShuttingDown);
+                self.operation(operation).fails(Error::ShuttingDown);
                 self.part_done(core, now, operation, part, false);
             }
         }
@@ -374,7 +381,7 @@ impl BestEffort {
         };
         let at_once = cached.or_else(set_aside).or_else(|| self.line.take_at_once(core, &waiter));
         if let Some(span) = at_once {
-            return self.start_placed(core, now, waiter, span);
+            return self.start_placed(core, now, &waiter, span);
         }
         let waiting = self.line.waiting(rank) as u64;
         match self.line.wait(core, now, waiter) {
@@ -393,15 +400,15 @@ impl BestEffort {
             }
             Ok(place) => {
                 waiter.place = place.map(|(place, _)| place);
-                self.start_placed(core, now, waiter, span);
+                self.start_placed(core, now, &waiter, span);
             }
         }
     }
 
     /// The same, where it was just looked where it begins.
-    fn start_placed(&mut self, core: &mut Core, now: Instant, waiter: Waiter, span: Span) {
-        let Waiter { ticket, uid, arrived, op, place, .. } = waiter;
-        match op {
+    fn start_placed(&mut self, core: &mut Core, now: Instant, waiter: &Waiter, span: Span) {
+        let Waiter { ticket, uid, arrived, ref op, place, .. } = *waiter;
+        match *op {
             Op::Read { offset, priority, .. } => {
                 let (holder, _) = place.expect("a read has a volume");
                 let asker = Asker { ticket: Some(ticket), uid, arrived };
@@ -464,7 +471,9 @@ impl BestEffort {
         core.reserves.begin(&span);
         let Holder { volume, handle } = holder;
         let Asker { ticket, uid, arrived } = asker;
-        let id = self.open(Operation {
+        let id = self.next;
+        self.next += 1;
+        let mut operation = Operation {
             ticket,
             uid,
             waiting: Vec::new(),
@@ -481,7 +490,7 @@ impl BestEffort {
             pieces: 0,
             error: None,
             then: None,
-        });
+        };
         let blocks = offset..offset + span.len;
         if core.writes.cache.has_taken(&span) {
             core.writes.expect_to_cache(volume, id, &blocks, ticket.is_none());
@@ -503,9 +512,11 @@ impl BestEffort {
                 span: Span { offset: span.offset + before, len },
                 written: location.written.within(&range).into(),
             };
-            self.submit_for(core, now, id, (location.disk, class), action, Part::Read);
-            self.operation(id).pieces += 1;
+            let owner = Owner::Piece { operation: id, part: Part::Read };
+            submit_for(core, now, &mut operation, (location.disk, class), (action, owner));
+            operation.pieces += 1;
         }
+        self.operations.insert(id, operation);
     }
 
     /// [`Op::Write`].
@@ -614,7 +625,7 @@ impl BestEffort {
             priority: None,
             pieces: 0,
             error: None,
-            then: Some(then),
+            then: Some(Box::new(then)),
         });
         let piece = Piece {
             operation: id,
@@ -700,7 +711,7 @@ impl BestEffort {
     fn write_piece(&mut self, core: &mut Core, now: Instant, claim: Claim) {
         if self.ending {
             let operation = self.pieces[&claim].operation;
-            self.operation(operation).error.get_or_insert(Error::ShuttingDown);
+            self.operation(operation).fails(Error::ShuttingDown);
             self.piece(claim).failed = true;
         }
         let piece = self.piece(claim);
@@ -730,7 +741,9 @@ impl BestEffort {
     ) {
         let operation = self.pieces[&claim].operation;
         let class = self.class_of(core, operation, disk, &action);
-        let id = self.submit_for(core, now, operation, (disk, class), action, part);
+        let owner = Owner::Piece { operation, part };
+        let operation = self.operation(operation);
+        let id = submit_for(core, now, operation, (disk, class), (action, owner));
         self.piece(claim).commands.push(id);
     }
 
@@ -748,35 +761,6 @@ impl BestEffort {
                 core.class_of(holder, disk, at, len, direction, stated)
             }
             None => Class::Background, // it is done at once
-        }
-    }
-
-    /// Asks a disk for a part of an operation; under contract, in its turn.
-    fn submit_for(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        operation: u64,
-        (disk, class): (DiskIndex, Class),
-        action: DiskAction,
-        part: Part,
-    ) -> CommandId {
-        let owner = Owner::Piece { operation, part };
-        let operation = self.operation(operation);
-        let (holder, kept) = (operation.holder(), &mut operation.kept);
-        if action.needs_no_disk() {
-            return core.submit(now, disk, class, action, owner);
-        }
-        let Some(task) = class.task() else {
-            kept.unpromised();
-            return core.submit(now, disk, class, action, owner);
-        };
-        match core.services.turn(holder, disk, kept.arrived()) {
-            None => core.submit(now, disk, class, action, owner),
-            Some(turn) => {
-                kept.promised(turn);
-                core.submit_in_turn(now, disk, (task, turn), vec![(action, owner)])
-            }
         }
     }
 
@@ -827,7 +811,7 @@ impl BestEffort {
             operation.kept.ended(late_by, latency, due);
         }
         if let Err((disk, error)) = result {
-            operation.error.get_or_insert(Error::Device { disk, error });
+            operation.fails(Error::Device { disk, error });
         }
         self.part_done(core, now, id, part, result.is_ok());
     }
@@ -893,6 +877,7 @@ impl BestEffort {
         // What was read of a ring may be other bytes where they were given up meanwhile.
         let start = core.store.volume(volume).map_or(Bytes::ZERO, store::Volume::start);
         let is_gone = !write && offset < start;
+        let error = error.map(|error| *error);
         let error = error.or_else(|| is_gone.then_some(Error::GivenUp { start }));
         if let (false, Some(span)) = (write, span) {
             let is_good = error.is_none();
@@ -905,12 +890,12 @@ impl BestEffort {
         let give_back = write || error.is_some();
         let answer = match (error, then, span) {
             (Some(error), then, _) => {
-                if let Some(Reply::Stream { stream, .. }) = then {
-                    self.unopened.push(stream);
+                if let Some(Reply::Stream { stream, .. }) = then.as_deref() {
+                    self.unopened.push(*stream);
                 }
                 Err(error)
             }
-            (None, Some(then), _) => Ok(then),
+            (None, Some(then), _) => Ok(*then),
             (None, None, Some(_)) if write => {
                 core.store.note_length(volume, recorded);
                 Ok(Reply::Done)
@@ -938,6 +923,31 @@ impl BestEffort {
 
     fn piece(&mut self, claim: Claim) -> &mut Piece {
         self.pieces.get_mut(&claim).expect("a piece of a write that has not ended")
+    }
+}
+
+/// Asks a disk for a part of an operation; under contract, in its turn.
+fn submit_for(
+    core: &mut Core,
+    now: Instant,
+    operation: &mut Operation,
+    (disk, class): (DiskIndex, Class),
+    (action, owner): (DiskAction, Owner),
+) -> CommandId {
+    let (holder, kept) = (operation.holder(), &mut operation.kept);
+    if action.needs_no_disk() {
+        return core.submit(now, disk, class, action, owner);
+    }
+    let Some(task) = class.task() else {
+        kept.unpromised();
+        return core.submit(now, disk, class, action, owner);
+    };
+    match core.services.turn(holder, disk, kept.arrived()) {
+        None => core.submit(now, disk, class, action, owner),
+        Some(turn) => {
+            kept.promised(turn);
+            core.submit_in_turn(now, disk, (task, turn), vec![(action, owner)])
+        }
     }
 }
 

@@ -128,6 +128,9 @@ pub(crate) struct Core {
     /// Since the drivers were last told.
     pub timers_changed: bool,
     next_command: u64,
+    /// Works that have ended, for their boxes: commands end and come in batches, and the allocator has
+    /// no more than a few of a size at hand.
+    spare: Vec<Work>,
 }
 
 impl Core {
@@ -172,6 +175,7 @@ impl Core {
             timers: BTreeSet::new(),
             timers_changed: false,
             next_command: 0,
+            spare: Vec::new(),
         })
     }
 
@@ -329,7 +333,11 @@ impl Core {
         action: DiskAction,
         owner: Owner,
     ) -> CommandId {
-        self.submit_work(now, disk, class, Work::new(owner, action))
+        let work = match self.spare.pop() {
+            Some(spare) => spare.anew(owner, action),
+            None => Work::new(owner, action),
+        };
+        self.submit_work(now, disk, class, work)
     }
 
     /// The same of work that says how it is to be done.
@@ -588,7 +596,7 @@ impl Core {
     pub(crate) fn command_ended(&mut self, ended: CommandEnded) -> Ended {
         let again = ended.again();
         let CommandEnded { disk, finished, result, of_queue, .. } = ended;
-        let queue::Ended { work, late_by, latency, due, promised, took, .. } = of_queue;
+        let queue::Ended { mut work, late_by, latency, due, promised, took, .. } = of_queue;
         let queue::Ended { suspects_changed, is_last, .. } = of_queue;
         if suspects_changed {
             let seen = self.disks[disk.as_usize()].queue.seen();
@@ -609,7 +617,10 @@ impl Core {
                 _ => self.writes.kept.copied(&mut self.arena, at),
             }
         }
-        let owner = work.into_owner();
+        let owner = work.take_owner();
+        if self.spare.len() < limits::SPARE_MAX {
+            self.spare.push(work);
+        }
         Ended {
             disk,
             owner,

@@ -13,6 +13,9 @@ pub const WINDOW_DIVISOR: u64 = 8;
 pub const STREAMS_MAX: usize = 10_000;
 /// Largest best-effort operation; memory for it is one span.
 pub const BEST_EFFORT_MAX: Bytes = Bytes::mib(1);
+/// Boxes of commands that have ended that are kept for the next ones: about as many as some disks
+/// have at a time.
+pub const SPARE_MAX: usize = 128;
 /// Operations of one class that may wait for memory; past that the work is
 /// handed back.
 pub const BEST_EFFORT_WAITING_MAX: usize = 4_096;

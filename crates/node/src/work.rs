@@ -100,10 +100,21 @@ impl DerefMut for Work {
     }
 }
 
+impl Inside {
+    fn new(owner: Owner, action: DiskAction) -> Self {
+        Self { owner, action, chunk: None, merged: None, is_alone: false }
+    }
+}
+
 impl Work {
     pub(crate) fn new(owner: Owner, action: DiskAction) -> Self {
-        let inside = Inside { owner, action, chunk: None, merged: None, is_alone: false };
-        Self(Box::new(inside))
+        Self(Box::new(Inside::new(owner, action)))
+    }
+
+    /// The same in the box of one that has ended.
+    pub(crate) fn anew(mut self, owner: Owner, action: DiskAction) -> Self {
+        *self.0 = Inside::new(owner, action);
+        self
     }
 
     /// The same, for what has failed together with others and is tried by itself.
@@ -113,9 +124,9 @@ impl Work {
         work
     }
 
-    /// Whom the end of the command concerns.
-    pub(crate) fn into_owner(self) -> Owner {
-        self.0.owner
+    /// Whom the end of the command concerns; what is left is good for a box alone.
+    pub(crate) fn take_owner(&mut self) -> Owner {
+        core::mem::replace(&mut self.0.owner, Owner::Measure)
     }
 
     /// Where the kept memory lies that it copies to or from, where it does.
@@ -191,7 +202,7 @@ impl Work {
             return None;
         };
         let spans = match &self.action {
-            DiskAction::Read { span, written, .. } if written.holes(span.len).next().is_none() => {
+            DiskAction::Read { span, written, .. } if written.covers(span.len) => {
                 core::slice::from_ref(span)
             }
             DiskAction::Write { span, valid, .. } if *valid == span.len => {
@@ -402,8 +413,8 @@ pub fn command_noticed(
 ) -> CommandEnded {
     let of_queue = queue.ended_within(id.0, times, result.is_ok());
     let failed = of_queue.work.chunk.and_then(|chunk| chunk.failed).or(result.err());
-    if let (Some(Chunk { more: true, .. }), Some(next)) =
-        (of_queue.work.chunk, queue.work_mut(id.0))
+    if let Some(Chunk { more: true, .. }) = of_queue.work.chunk
+        && let Some(next) = queue.work_mut(id.0)
     {
         next.chunk = next.chunk.map(|chunk| Chunk { failed, ..chunk });
     }

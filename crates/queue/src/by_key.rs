@@ -1,25 +1,25 @@
 //! Things by key, each at a place of its own.
 //!
-//! What is put in or taken out does not move those beside it, as in a tree, and needs no memory of its
-//! own, as in a tree of boxes: places are used again.
+//! What is put in or taken out does not move those beside it and needs no memory of its own: places are
+//! used again.
 //!
 //! Invariant: `places` has the place of each thing that is in `things`, and `vacant` all others.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::{Index, RangeBounds};
+use sched::Sorted;
 
 /// Things by key.
 #[derive(Clone, Debug)]
 pub struct ByKey<T> {
     things: Vec<Option<T>>,
     vacant: Vec<u32>,
-    places: BTreeMap<u64, u32>,
+    places: Sorted<u64, u32>,
 }
 
 impl<T> Default for ByKey<T> {
     fn default() -> Self {
-        Self { things: Vec::new(), vacant: Vec::new(), places: BTreeMap::new() }
+        Self { things: Vec::new(), vacant: Vec::new(), places: Sorted::default() }
     }
 }
 
@@ -40,25 +40,25 @@ impl<T> ByKey<T> {
 
     /// Takes one out.
     pub fn remove(&mut self, key: u64) -> Option<T> {
-        let place = self.places.remove(&key)?;
+        let place = self.places.remove(key)?;
         self.vacant.push(place);
         self.things[place as usize].take()
     }
 
     /// The one of this key.
     pub fn get(&self, key: u64) -> Option<&T> {
-        self.places.get(&key).map(|&place| self.at(place))
+        self.places.get(key).map(|&place| self.at(place))
     }
 
     /// The same, to change.
     pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
-        let place = *self.places.get(&key)?;
+        let place = *self.places.get(key)?;
         self.things[place as usize].as_mut()
     }
 
     /// Those of these keys, by key.
     pub fn range(&self, keys: impl RangeBounds<u64>) -> impl DoubleEndedIterator<Item = (u64, &T)> {
-        self.places.range(keys).map(|(&key, &place)| (key, self.at(place)))
+        self.places.range(keys).map(|(key, &place)| (key, self.at(place)))
     }
 
     /// All of them, by key.
@@ -91,6 +91,7 @@ impl<T> Index<u64> for ByKey<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeMap;
 
     #[test]
     fn it_has_what_a_map_has_in_the_same_order_and_uses_places_again() {

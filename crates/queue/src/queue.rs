@@ -763,15 +763,7 @@ impl<W> Queue<W> {
 
     /// What commands take from here, whatever request they are of.
     pub(crate) fn plain(&self, at: Lba) -> Predictions<'_> {
-        Predictions {
-            profile: &self.device.profile,
-            heads: heads(self.device.usage, &self.head, at),
-            seen: &self.seen,
-            patience: Duration::MAX,
-            further: &|_| Duration::ZERO,
-            first: &|_| None,
-            is_one: &|_| false,
-        }
+        plain(&self.device, &self.head, &self.seen, at)
     }
 
     /// Gives the device a command, or the next part of one.
@@ -779,15 +771,13 @@ impl<W> Queue<W> {
         // Other places are moved to by the same command; each part counts for itself.
         let places = self.further.get(&key).copied().unwrap_or_default();
         let has_more = self.schedule.has_more(key);
-        let entry = self.commands.get_mut(key).expect("a scheduled command is known");
+        let Self { device, head, seen, commands, .. } = self;
+        let entry = commands.get_mut(key).expect("a scheduled command is known");
         if let Some(chunks) = self.chunks.filter(|_| has_more) {
             entry.cut(&chunks);
         }
-        let command = entry.command;
-        let bound = |command: &Command| self.plain(at).plain(at, command) + places;
-        let predicted = command.as_ref().map_or(Duration::ZERO, bound);
-        let entry = self.commands.get_mut(key).expect("just seen");
-        entry.predicted = predicted;
+        let bound = |command: &Command| plain(device, head, seen, at).plain(at, command) + places;
+        entry.predicted = entry.command.as_ref().map_or(Duration::ZERO, bound);
         if entry.command.is_some() {
             self.gaps.given(key);
         }
@@ -818,16 +808,21 @@ impl<W> Queue<W> {
     pub(crate) fn ended_alone(&mut self, key: u64, times: DeviceTime, good: bool) -> Ended<W> {
         let DeviceTime { started, finished, noticed } = times;
         let noticed = noticed.max(finished);
-        let entry = self.commands.get_mut(key).expect("a command ends once");
-        let Entry { command, class, predicted, in_parts, asked, .. } = *entry;
+        let mut entry = self.commands.remove(key).expect("a command ends once");
+        let Entry { command, class, predicted, in_parts, asked, .. } = entry;
         let next = entry.rest.pop_front();
         let is_last = next.is_none();
         let work = match next {
             Some((command, work)) => {
                 entry.command = command;
-                core::mem::replace(&mut entry.work, work)
+                let ended = core::mem::replace(&mut entry.work, work);
+                self.commands.insert(key, entry);
+                ended
             }
-            None => self.remove(key).expect("just seen").work,
+            None => {
+                self.further.remove(&key);
+                entry.work
+            }
         };
         let waits_again = !is_last && self.schedule.has_more(key);
         if !is_last && !waits_again {
@@ -975,6 +970,24 @@ fn bound_of<W>(
     };
     let parts = rest.iter().filter_map(|(command, _)| command.as_ref());
     parts.map(|command| of(command) + between_parts(device.advance)).sum()
+}
+
+/// As [`Queue::plain`].
+fn plain<'a>(
+    device: &'a Device,
+    head: &'a Head,
+    seen: &'a Observations,
+    at: Lba,
+) -> Predictions<'a> {
+    Predictions {
+        profile: &device.profile,
+        heads: heads(device.usage, head, at),
+        seen,
+        patience: Duration::MAX,
+        further: &|_| Duration::ZERO,
+        first: &|_| None,
+        is_one: &|_| false,
+    }
 }
 
 /// What is known of where the heads are; the schedule thinks them to be at `at`.

@@ -34,6 +34,7 @@ mod request;
 mod schedule;
 mod settings;
 mod slack;
+mod sorted;
 mod statistical;
 mod sweep;
 mod task;
@@ -57,6 +58,7 @@ pub use request::{
 };
 pub use schedule::Schedule;
 pub use settings::{SETTINGS_MAX, Setting, SettingUnit, Settings, ShownValue, WrongSetting};
+pub use sorted::Sorted;
 pub use statistical::{StatisticalAnalysis, StatisticalRefusal, StatisticalSet, StatisticalTask};
 pub use sweep::{SweepAnalysis, SweepCosts, SweepPlan, SweepRefusal};
 pub use task::{Analysis, Odds, Refusal, Sweep, Task, TaskId, Utilisation};

@@ -11,6 +11,7 @@
 
 use crate::request::{Class, Flow, Times};
 use crate::slack::Due;
+use crate::sorted::Sorted;
 use crate::task::TaskId;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -99,8 +100,8 @@ struct Brief {
 /// Best-effort requests of one urgency, by place and by arrival.
 #[derive(Clone, Debug, Default)]
 struct Sweep {
-    by_place: BTreeMap<(Lba, u64), u32>,
-    by_arrival: BTreeMap<u64, u32>,
+    by_place: Sorted<(Lba, u64), u32>,
+    by_arrival: Sorted<u64, u32>,
 }
 
 /// Everything that waits.
@@ -109,7 +110,7 @@ pub struct Queues {
     /// The requests; the queues name them by their place here.
     slots: Vec<Waiting>,
     vacant: Vec<u32>,
-    by_key: BTreeMap<u64, u32>,
+    by_key: Sorted<u64, u32>,
     /// Released, by deadline.
     ready: Timed,
     /// Released in the future, by release.
@@ -128,7 +129,7 @@ pub struct Queues {
 impl Queues {
     /// A waiting request.
     pub fn get(&self, key: u64) -> Option<&Waiting> {
-        self.by_key.get(&key).map(|&slot| self.at(slot))
+        self.by_key.get(key).map(|&slot| self.at(slot))
     }
 
     /// The released request under contract with the earliest deadline.
@@ -158,7 +159,7 @@ impl Queues {
 
     /// The oldest best-effort request of this urgency that may run.
     pub fn best_effort_oldest(&self, synchronous: bool) -> Option<&Waiting> {
-        self.sweep(synchronous).by_arrival.first_key_value().map(|(_, &slot)| self.at(slot))
+        self.sweep(synchronous).by_arrival.first().map(|&slot| self.at(slot))
     }
 
     /// Best-effort requests of this urgency that may run, the oldest first.
@@ -219,9 +220,13 @@ impl Queues {
     /// True where the request may run now: it waits, and not behind another of
     /// its flow.
     pub fn may_run(&self, key: u64) -> bool {
-        self.get(key).is_some_and(|waiting| match waiting.class.order() {
-            Some(flow) => self.ordered.get(&flow).and_then(VecDeque::front) == Some(&key),
-            None => true,
+        self.get(key).is_some_and(|waiting| self.is_first_of_flow(waiting))
+    }
+
+    /// True for a request that is behind no other of its flow, or in none.
+    pub(crate) fn is_first_of_flow(&self, request: &Waiting) -> bool {
+        request.class.order().is_none_or(|flow| {
+            self.ordered.get(&flow).and_then(VecDeque::front) == Some(&request.key)
         })
     }
 
@@ -234,6 +239,10 @@ impl Queues {
 
     fn at(&self, slot: u32) -> &Waiting {
         &self.slots[slot as usize]
+    }
+
+    fn slot(&self, key: u64) -> u32 {
+        *self.by_key.get(key).expect("it waits")
     }
 
     fn sweep(&self, synchronous: bool) -> &Sweep {
@@ -268,13 +277,13 @@ impl Queues {
 
     /// A request is promised for `by` from here on.
     pub(crate) fn promise(&mut self, key: u64, by: Instant) {
-        let slot = self.by_key[&key];
+        let slot = self.slot(key);
         self.slots[slot as usize].promised = by;
     }
 
     /// A request under contract that waits costs up to `cost` from here on.
     pub(crate) fn charge(&mut self, key: u64, cost: Duration) {
-        let slot = self.by_key[&key];
+        let slot = self.slot(key);
         let waiting = &mut self.slots[slot as usize];
         waiting.cost = cost;
         let Waiting { times, arrival, .. } = *waiting;
@@ -288,14 +297,14 @@ impl Queues {
     /// As [`Queues::charge`], with what of it is no device time of its own.
     pub(crate) fn charge_anew(&mut self, key: u64, cost: Duration, overheads: Duration) {
         self.charge(key, cost);
-        let slot = self.by_key[&key];
+        let slot = self.slot(key);
         self.slots[slot as usize].overheads = overheads;
     }
 
     /// A request to a server says that it costs `own` from here on, `cost` in all.
     pub(crate) fn charge_server(&mut self, key: u64, cost: Duration, own: Duration) {
         self.charge(key, cost);
-        let slot = self.by_key[&key];
+        let slot = self.slot(key);
         if let Class::Server { cost, .. } = &mut self.slots[slot as usize].class {
             *cost = own;
         }
@@ -303,7 +312,7 @@ impl Queues {
 
     /// A request that waits is served in up to so many commands.
     pub(crate) fn set_way(&mut self, key: u64, commands: u32, resume: Duration) {
-        let slot = self.by_key[&key];
+        let slot = self.slot(key);
         let waiting = &mut self.slots[slot as usize];
         (waiting.commands, waiting.resume) = (commands, resume);
     }
@@ -311,7 +320,7 @@ impl Queues {
     /// A request to a server leaves the container that it has entered; what it was promised
     /// is still what it is judged by.
     pub(crate) fn leave(&mut self, key: u64) {
-        let slot = self.by_key[&key];
+        let slot = self.slot(key);
         let waiting = &mut self.slots[slot as usize];
         let deadline = core::mem::replace(&mut waiting.times.deadline, Instant::MAX);
         let arrival = waiting.arrival;
@@ -326,7 +335,7 @@ impl Queues {
     /// A released request of a stream costs more than its contract covers: it waits among
     /// best effort from here on.
     pub(crate) fn set_over_cost(&mut self, key: u64) {
-        let slot = self.by_key[&key];
+        let slot = self.slot(key);
         self.dequeue(slot);
         let waiting = &mut self.slots[slot as usize];
         waiting.over_cost = true;
@@ -338,7 +347,7 @@ impl Queues {
 
     /// A best-effort request that may run is set aside: others pass it.
     pub(crate) fn set_long(&mut self, key: u64) {
-        let slot = self.by_key[&key];
+        let slot = self.slot(key);
         self.mark_long(slot, true);
     }
 
@@ -373,7 +382,7 @@ impl Queues {
 
     /// A released request under contract is due at `deadline` from here on.
     pub(crate) fn set_deadline(&mut self, key: u64, deadline: Instant) {
-        let slot = self.by_key[&key];
+        let slot = self.slot(key);
         let waiting = &mut self.slots[slot as usize];
         let old = core::mem::replace(&mut waiting.times.deadline, deadline);
         let arrival = waiting.arrival;
@@ -392,7 +401,7 @@ impl Queues {
 
     /// Takes a request out, to run it or to drop it.
     pub(crate) fn take(&mut self, key: u64) -> Option<Waiting> {
-        let slot = self.by_key.remove(&key)?;
+        let slot = self.by_key.remove(key)?;
         self.dequeue(slot);
         self.over_cost -= usize::from(self.at(slot).over_cost);
         self.vacant.push(slot);
@@ -415,7 +424,7 @@ impl Queues {
         }
         // Only the first may be in flight: all that are left wait.
         let next = line[0];
-        let slots: Vec<u32> = line.iter().map(|key| self.by_key[key]).collect();
+        let slots: Vec<u32> = self.ordered[&flow].iter().map(|&key| self.slot(key)).collect();
         let urgent = slots.iter().any(|&slot| self.at(slot).synchronous);
         let first = &mut self.slots[slots[0] as usize];
         first.synchronous |= urgent;
@@ -426,7 +435,7 @@ impl Queues {
 
     /// A request to a server has a release, which is now or past, and a deadline.
     pub(crate) fn enter(&mut self, key: u64, times: Times) -> Waiting {
-        let slot = self.by_key[&key];
+        let slot = self.slot(key);
         let waiting = &mut self.slots[slot as usize];
         (waiting.times, waiting.promised) = (times, times.deadline);
         let brief = Brief { slot, deadline: times.deadline, cost: waiting.cost };
@@ -462,7 +471,7 @@ impl Queues {
 
     /// The first of an ordered line is waited for by somebody further back.
     fn make_synchronous(&mut self, key: u64) {
-        let Some(&slot) = self.by_key.get(&key) else { return };
+        let Some(&slot) = self.by_key.get(key) else { return };
         if !self.at(slot).synchronous {
             self.dequeue(slot);
             self.slots[slot as usize].synchronous = true;
@@ -517,8 +526,8 @@ impl Queues {
                     self.long.remove(&arrival);
                 } else {
                     let sweep = &mut self.sweeps[usize::from(waiting.synchronous)];
-                    sweep.by_place.remove(&(waiting.place(), arrival));
-                    sweep.by_arrival.remove(&arrival);
+                    sweep.by_place.remove((waiting.place(), arrival));
+                    sweep.by_arrival.remove(arrival);
                 }
                 if waiting.is_covered() {
                     self.ready.remove(&(waiting.times.deadline, arrival));

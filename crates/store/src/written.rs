@@ -65,12 +65,23 @@ impl Written {
 
     /// True where it has no block.
     pub fn is_empty(&self) -> bool {
-        self.all().all(|(_, blocks)| blocks.is_empty())
+        self.first.is_empty() && self.more.iter().all(Blocks::is_empty)
+    }
+
+    /// True where it has all of the first `len` bytes.
+    pub fn covers(&self, len: Bytes) -> bool {
+        if self.more.is_empty() && len <= EXTENT {
+            return self.first.covers(&(Bytes::ZERO..len)); // mostly
+        }
+        self.holes(len).next().is_none()
     }
 
     /// The bytes from the first block that it has to the end of the last; empty where it has
     /// none.
     pub fn span(&self) -> Range<Bytes> {
+        if self.more.is_empty() {
+            return self.first.span(); // mostly
+        }
         let mut some = self.all().filter(|(_, blocks)| !blocks.is_empty());
         let Some((at, first)) = some.next() else { return Bytes::ZERO..Bytes::ZERO };
         let (behind, last) = some.next_back().unwrap_or((at, first));
@@ -163,6 +174,7 @@ mod tests {
                     written.holes(BLOCK * len).flat_map(|run| run.start / BLOCK..run.end / BLOCK);
                 let missing: Vec<u64> = (0..len).filter(|&block| !has(block)).collect();
                 assert_eq!(holes.collect::<Vec<_>>(), missing);
+                assert_eq!(written.covers(BLOCK * len), missing.is_empty());
             }
         }
     }

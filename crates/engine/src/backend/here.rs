@@ -12,7 +12,7 @@ use super::transfer::{self, After};
 use super::{Completion, region, zero_unwritten};
 use crate::arena::Arena;
 use crate::sys;
-use node::{DeviceError, DiskAction, DiskCommand, Span};
+use node::{DeviceError, DiskAction, DiskCommand, Span, Written};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -52,17 +52,14 @@ impl InMemory {
     fn transfer(&self, write: bool, offset: Bytes, span: Span) -> Result<(), DeviceError> {
         let (file, memory) = (self.file.as_raw_fd(), self.arena.pointer(span));
         let (len, mut moved) = (span.len.as_usize(), 0);
+        // By number: the C library's `pread` looks twice whether its thread is to be cancelled.
+        let call = if write { libc::SYS_pwrite64 } else { libc::SYS_pread64 };
         loop {
             let (from, left) = (memory.wrapping_add(moved).cast::<libc::c_void>(), len - moved);
             let at = (offset.get() + moved as u64) as libc::off_t;
             // SAFETY: the span lies in the arena (`pointer` checks), `left` bytes of it from there
             // on; a command that fills it has it alone (`fills`).
-            let answer = unsafe {
-                match write {
-                    true => libc::pwrite(file, from.cast_const(), left, at),
-                    false => libc::pread(file, from, left, at),
-                }
-            };
+            let answer = unsafe { libc::syscall(call, file, from, left, at) };
             let answer = match answer {
                 -1 => -sys::errno(&io::Error::last_os_error()),
                 moved => moved as i32, // at most `SHORT`
@@ -101,8 +98,11 @@ impl InMemory {
 
 impl Here for InMemory {
     fn takes(&self, action: &DiskAction) -> Option<Bytes> {
+        let is_one = |span: &Span, written: &Written| {
+            written.covers(span.len) || written.runs().take(2).count() == 1
+        };
         let span = match action {
-            DiskAction::Read { span, written, .. } if written.runs().take(2).count() == 1 => span,
+            DiskAction::Read { span, written, .. } if is_one(span, written) => span,
             DiskAction::Write { span, .. } => span,
             _ => return None,
         };

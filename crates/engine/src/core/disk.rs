@@ -66,8 +66,6 @@ pub(crate) struct Carried {
 
 /// What a disk's thread does next.
 pub(crate) struct Turn {
-    /// To be started now.
-    pub commands: Vec<DiskCommand>,
     /// What the pool is to be told (`Core::tell`) before anything else; none where there
     /// is nothing, and the thread is to sleep.
     pub ended: Option<Vec<CommandEnded>>,
@@ -100,15 +98,20 @@ impl DiskState {
         self.here = Some(here);
     }
 
-    /// The disk's thread says what has ended, and asks what to do. Where there is nothing to
-    /// tell the pool, it sleeps afterwards.
-    pub(crate) fn turn(&mut self, arena: &Arena, done: &mut Vec<Completion>) -> Turn {
+    /// The disk's thread says what has ended, and asks what to do: `commands` are to be started
+    /// now. Where there is nothing to tell the pool, it sleeps afterwards.
+    pub(crate) fn turn(
+        &mut self,
+        arena: &Arena,
+        done: &mut Vec<Completion>,
+        commands: &mut Vec<DiskCommand>,
+    ) -> Turn {
         self.now = self.now.max(sys::now());
         let mut garbage = Vec::new();
         let ended: Vec<CommandEnded> =
             done.drain(..).map(|done| self.ended(arena, &done, &mut garbage)).collect();
-        let mut commands = std::mem::take(&mut self.inbox);
-        let until = self.poll(arena, self.now, &mut commands);
+        commands.append(&mut self.inbox);
+        let until = self.poll(arena, self.now, commands);
         let is_due = self.timer.is_some_and(|at| at <= self.now);
         let ended = (is_due || !ended.is_empty()).then_some(ended);
         self.asleep = ended.is_none().then_some(Asleep { until });
@@ -116,7 +119,7 @@ impl DiskState {
             commands.clear();
         }
         let stopping = self.stopping && self.elsewhere == 0;
-        Turn { commands, ended, until, stopping, garbage }
+        Turn { ended, until, stopping, garbage }
     }
 
     fn ended(

@@ -20,15 +20,14 @@ fn check_len(len: Bytes) -> Result<(), Error> {
 /// The volume of that name, if it has these whole 4 KiB.
 fn find(core: &Core, name: &str, blocks: &Range<Bytes>) -> Result<VolumeId, Error> {
     let none = || Error::NoSuchVolume { name: String::from(name) };
-    let volume = core.store.find(name).map(|volume| volume.id()).ok_or_else(none)?;
-    let found = core.store.volume(volume).expect("just found");
+    let found = core.store.find(name).ok_or_else(none)?;
     if blocks.end > found.end() {
         return Err(Error::BeyondEnd { size: found.end() });
     }
     if blocks.start < found.start() {
         return Err(Error::GivenUp { start: found.start() });
     }
-    Ok(volume)
+    Ok(found.id())
 }
 
 /// The same, where it is to be written: a ring is recorded to by streams alone.
@@ -75,6 +74,6 @@ pub(super) fn checked(
     if before.is_some_and(|(holder, _)| holder.volume != volume) {
         return Err(Error::NoSuchVolume { name: name.clone() });
     }
-    let begins = core.store.locate(volume, blocks.start / EXTENT).expect("within the volume");
-    Ok(Some(((core.holder(volume, handle), begins.disk), priority)))
+    let disk = core.store.disk_of(volume, blocks.start / EXTENT).expect("within the volume");
+    Ok(Some(((core.holder(volume, handle), disk), priority)))
 }

@@ -22,7 +22,7 @@
 use crate::api::{Error, MemoryStatus, Span};
 use crate::limits;
 use crate::memory::rooms::{Room, Rooms};
-use alloc::collections::BTreeMap;
+use sched::Sorted;
 use units::Bytes;
 
 /// What a span is for; each purpose has its own account.
@@ -40,7 +40,7 @@ pub(crate) enum Use {
 pub(crate) struct Arena {
     total: Bytes,
     /// Offset to length of every free piece.
-    free: BTreeMap<u64, u64>,
+    free: Sorted<u64, u64>,
     windows: Bytes,
     regions: Bytes,
     services: Bytes,
@@ -63,10 +63,12 @@ impl Arena {
     pub(crate) fn new(total: Bytes) -> Self {
         assert!(total >= limits::MEMORY_MIN, "arena below MEMORY_MIN");
         let usable = total.round_down(limits::BLOCK_MIN) - limits::ZEROS;
+        let mut free = Sorted::default();
+        free.insert(0, usable.get());
         let low = (total / FOR_CONTRACTS).round_down(limits::BLOCK_MIN).get();
         Self {
             total,
-            free: BTreeMap::from([(0, usable.get())]),
+            free,
             windows: Bytes::ZERO,
             regions: Bytes::ZERO,
             services: Bytes::ZERO,
@@ -115,7 +117,7 @@ impl Arena {
 
     /// How much of each free piece lies where best effort may take it.
     fn above_low(&self) -> impl Iterator<Item = u64> {
-        self.free.iter().map(|(&start, &len)| (start + len).saturating_sub(start.max(self.low)))
+        self.free.range(..).map(|(start, &len)| (start + len).saturating_sub(start.max(self.low)))
     }
 
     /// What a further window in a region may take.
@@ -173,7 +175,7 @@ impl Arena {
         let need = len.round_up(limits::BLOCK_MIN).get();
         let at = self.rooms.place_for(near.get(), need)?;
         let piece = self.free.range(..=at).next_back();
-        piece.filter(|&(&start, &len)| start + len >= at + need).map(|_| Bytes::new(at))
+        piece.filter(|&(start, &len)| start + len >= at + need).map(|_| Bytes::new(at))
     }
 
     /// What is kept in any of `len` bytes from `at` on, but for what is being copied.
@@ -230,10 +232,10 @@ impl Arena {
 
     /// Takes a part of a free piece.
     fn cut_out(&mut self, start: u64, len: u64) {
-        let piece = self.free.range(..=start).next_back().map(|(&at, &len)| (at, len));
+        let piece = self.free.range(..=start).next_back().map(|(at, &len)| (at, len));
         let (at, whole) = piece.expect("it lies in free memory");
         assert!(start + len <= at + whole, "it lies in free memory");
-        self.free.remove(&at);
+        self.free.remove(at);
         if start > at {
             self.free.insert(at, start - at);
         }
@@ -247,7 +249,7 @@ impl Arena {
     pub(crate) fn take(&mut self, len: Bytes, purpose: Use) -> Option<Span> {
         assert!(!len.is_zero());
         let need = len.round_up(limits::BLOCK_MIN).get();
-        let fits = |piece: &(&u64, &u64)| *piece.1 >= need;
+        let fits = |piece: &(u64, &u64)| *piece.1 >= need;
         let may_have = match purpose {
             Use::Window => self.free_for_windows(),
             Use::Service => self.free_for_services(),
@@ -259,20 +261,23 @@ impl Arena {
         }
         let (start, have, taken) = match purpose {
             Use::Window | Use::Service => {
-                let (&start, &have) = self.free.iter().find(fits)?;
+                let (start, &have) = self.free.range(..).find(fits)?;
                 (start, have, start)
             }
             Use::BestEffort | Use::Interactive => {
-                let above = |piece: &(&u64, &u64)| piece.0 + piece.1 >= self.low + need;
-                let mut pieces = self.free.iter().rev();
-                let (&start, &have) = pieces.find(|piece| fits(piece) && above(piece))?;
+                let above = |piece: &(u64, &u64)| piece.0 + piece.1 >= self.low + need;
+                let mut pieces = self.free.range(..).rev();
+                let (start, &have) = pieces.find(|piece| fits(piece) && above(piece))?;
                 (start, have, start + have - need)
             }
         };
-        self.free.remove(&start);
-        if have > need {
-            let rest = if taken == start { start + need } else { start };
-            self.free.insert(rest, have - need);
+        if taken > start {
+            self.free.insert(start, have - need);
+        } else {
+            self.free.remove(start);
+            if have > need {
+                self.free.insert(start + need, have - need);
+            }
         }
         self.rooms.taken(taken..taken + need);
         *self.account(purpose) += Bytes::new(need);
@@ -287,24 +292,26 @@ impl Arena {
         self.give_piece(span.offset.get(), len);
     }
 
-    fn give_piece(&mut self, mut start: u64, mut len: u64) {
+    fn give_piece(&mut self, start: u64, len: u64) {
         self.has_returned = true;
-        if let Some((&before, &before_len)) = self.free.range(..start).next_back() {
-            assert!(before + before_len <= start, "memory given back twice");
-            if before + before_len == start {
-                self.free.remove(&before);
-                start = before;
-                len += before_len;
+        let (mut from, mut end) = (start, start + len);
+        let after = self.free.range(start..).next().map(|(after, &len)| (after, len));
+        if let Some((after, len)) = after {
+            assert!(end <= after, "memory given back twice");
+            if end == after {
+                self.free.remove(after);
+                end += len;
             }
         }
-        if let Some((&after, &after_len)) = self.free.range(start..).next() {
-            assert!(start + len <= after, "memory given back twice");
-            if start + len == after {
-                self.free.remove(&after);
-                len += after_len;
+        let before =
+            self.free.range(..start).next_back().map(|(before, &len)| (before, before + len));
+        if let Some((before, its_end)) = before {
+            assert!(its_end <= start, "memory given back twice");
+            if its_end == start {
+                from = before;
             }
         }
-        self.free.insert(start, len);
+        self.free.insert(from, end - from);
     }
 
     fn largest(&self) -> Bytes {

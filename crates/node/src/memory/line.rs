@@ -25,6 +25,7 @@ use crate::memory::reserve::Place;
 use crate::volumes::services::Holder;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use sched::Sorted;
 use store::VolumeId;
 use units::{Bytes, Instant};
 
@@ -83,7 +84,7 @@ struct Users(VecDeque<(u32, VecDeque<(u64, Waiter)>)>);
 pub(crate) struct Line {
     classes: [Users; RANKS.len()],
     waiting: [usize; RANKS.len()],
-    held: BTreeMap<Bytes, Held>,
+    held: Sorted<Bytes, Held>,
     users: BTreeMap<u32, Bytes>,
     /// What background has.
     background: Bytes,
@@ -127,7 +128,7 @@ impl Line {
 
     /// An operation begins with memory; true where it is of the lines.
     pub(crate) fn begin(&mut self, span: &Span) -> bool {
-        let ours = self.held.contains_key(&span.offset);
+        let ours = self.held.get(span.offset).is_some();
         self.under_way += u64::from(ours);
         ours
     }
@@ -164,7 +165,7 @@ impl Line {
 
     /// What was given comes back.
     pub(crate) fn give(&mut self, arena: &mut Arena, now: Instant, span: Span) {
-        let held = self.held.remove(&span.offset).expect("memory that was given");
+        let held = self.held.remove(span.offset).expect("memory that was given");
         assert!(span.len == held.len, "memory comes back as it was given");
         arena.give(span, held.purpose);
         let has = self.users.get_mut(&held.uid).expect("its user has it");

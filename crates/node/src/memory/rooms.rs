@@ -12,6 +12,7 @@
 use crate::limits::{BLOCK_MIN, ROOM_LOOKS};
 use alloc::collections::BTreeMap;
 use core::ops::Range;
+use sched::Sorted;
 use units::Bytes;
 
 /// The part of what may be kept that may be copied at a time.
@@ -63,7 +64,7 @@ impl Rooms {
     }
 
     /// Where `need` bytes are free and nothing lies.
-    pub(crate) fn find(&self, free: &BTreeMap<u64, u64>, need: u64) -> Option<u64> {
+    pub(crate) fn find(&self, free: &Sorted<u64, u64>, need: u64) -> Option<u64> {
         if !self.may_copy(need) {
             return None;
         }
@@ -76,9 +77,9 @@ impl Rooms {
                 (at, is_again) = (self.within.start, true);
                 continue;
             }
-            let piece = free.range(..=at).next_back().map(|(&start, &len)| start + len);
+            let piece = free.range(..=at).next_back().map(|(start, &len)| start + len);
             if piece.is_none_or(|end| end < at + need) {
-                let next = free.range(at + 1..).next().map(|(&start, _)| start);
+                let next = free.range(at + 1..).next().map(|(start, _)| start);
                 at = next.unwrap_or(self.within.end);
                 continue;
             }

@@ -642,10 +642,11 @@ impl Core {
     }
 
     pub(super) fn start(&mut self, now: Instant, key: u64, predict: &dyn Predict) -> Duration {
-        assert!(self.queues.may_run(key), "the policy chose a request that may not run: {key}");
         let ready_first = self.queues.ready_first().map(|first| first.key);
         let in_slack = ready_first.is_some();
         let request = self.take_to_start(key);
+        let may_run = self.queues.is_first_of_flow(&request);
+        assert!(may_run, "the policy chose a request that may not run: {key}");
         self.interrupt(key);
         // What goes out of turn was given the time for all of it, and is not interrupted.
         let makes_way =

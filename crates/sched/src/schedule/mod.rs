@@ -168,9 +168,11 @@ impl Schedule {
         let in_flight = core.in_flight.iter().any(|flight| flight.request.key == key);
         assert!(!in_flight, "key {key} is in use");
         core.accept(now, key, request);
-        self.policy.submitted(core.queues.get(key).expect("it waits"));
+        let waiting = core.queues.get(key).expect("it waits");
+        let times = waiting.times;
+        self.policy.submitted(waiting);
         self.tell_entered();
-        self.core.queues.get(key).expect("it waits").times
+        times
     }
 
     /// What the disk shall do now. Ask again after [`Next::Start`] until the answer
