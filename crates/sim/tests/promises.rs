@@ -98,7 +98,7 @@ fn random_world_at(
         } else {
             let volume = random.below(4);
             let player = Player::new(&format!("r{volume}"), volume, contract, piece, size);
-            let player = player.jitter(jitter);
+            let player = player.jitter(jitter).speed(speeds.between(100, speed));
             let tally = player.tally();
             world.add(player);
             tally
@@ -191,10 +191,10 @@ fn no_admitted_request_is_late_whatever_order_the_disks_like() {
     }
 }
 
-/// Programs that write up to three times as fast as their contracts say: what they write beyond
+/// Programs that write and read up to three times as fast as their contracts say: what goes beyond
 /// their rate costs them nothing of what they have within it, nor anybody else.
 #[test]
-fn a_writer_that_runs_ahead_finds_room_for_all_that_its_rate_allows() {
+fn who_runs_ahead_has_all_that_the_rate_allows() {
     for timing in [Takes::All, Takes::Part, Takes::Drive, Takes::AnyOrder] {
         for seed in 10..34 {
             let outcome = random_world_at(seed, Policy::SLACK, timing, None, 300);

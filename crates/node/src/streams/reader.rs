@@ -51,8 +51,8 @@ impl Stream {
         self.held = Bytes::ZERO;
         self.pace.renew(now);
         let paid = len.min(self.pace.available(now));
-        self.pace.spend(paid, now);
         self.goes_beyond(self.position + len, len - paid);
+        self.pace.spend(len, now);
         self.account.moved += len;
         self.position += len;
         self.pump_reader(core, now, has_writer);
@@ -80,13 +80,17 @@ impl Stream {
             return;
         }
         self.follow(core, now);
+        let first = self.window.first();
         while self.window.first() < self.block_at(self.position) && self.held.is_zero() {
             debug_assert!(!matches!(self.window.get(self.window.first()), Some(Slot::Moving(_))));
             self.slide(core);
         }
         self.let_excess_have_the_turn(core, now);
         self.ask_ahead(core, now, has_writer);
-        if core::mem::take(&mut self.went_beyond) {
+        // With each block, and where the program waits: a piece changes little.
+        let is_there = matches!(self.window.get(self.block_at(self.position)), Some(Slot::Ready));
+        if self.went_beyond && (first < self.window.first() || !is_there) {
+            self.went_beyond = false;
             self.hold_back(core, now, has_writer);
         }
     }
@@ -126,15 +130,19 @@ impl Stream {
             if room == 0 {
                 break;
             }
-            room -= 1;
             let from = again.iter().find(|&&(anew, _)| anew == block);
             let from = from.map_or(Bytes::ZERO, |&(_, from)| from);
-            asked = true;
             if from.is_zero() && self.recall(core, now, block, None) {
+                (room, asked) = (room - 1, true);
                 continue;
             }
             let (disk, parts) = self.reading_from(core, block, from);
-            let class = self.asking_class(core, now, disk, block);
+            let needs_disk = parts.iter().any(|(action, _)| !action.needs_no_disk());
+            let Some(class) = self.asking_class(core, now, (disk, block), needs_disk) else {
+                continue;
+            };
+            room -= 1;
+            asked = true;
             let id = core.submit_parts(now, disk, class, parts);
             self.forget_lost(block, from);
             *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);

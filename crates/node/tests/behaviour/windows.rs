@@ -644,6 +644,30 @@ fn a_writer_that_waits_is_counted_unless_its_volume_is_full() {
     assert_eq!((account.moved, account.underruns), (Bytes::MIB, 1));
 }
 
+/// A program that was ahead of its rate says that it waits, and the disk stands still. From when its
+/// rate lets it have the next byte that counts, and before long it is told a gap.
+#[test]
+fn a_wait_that_began_beyond_the_rate_counts_when_the_rate_has_come() {
+    let mut driver = film(4);
+    let stream = window(&mut driver, Mode::Read, Bytes::ZERO);
+    for _ in 0..3 {
+        told(&mut driver, stream);
+    }
+    driver.disks[0].holds = true;
+    moved(&mut driver, stream, BLOCK * 3);
+    let waits = driver.begin(Op::WindowNext { stream });
+    driver.done(Op::WindowWaits { stream });
+    let account = |driver: &Driver| driver.node.stream(stream).unwrap().account;
+    let before = account(&driver);
+    assert_eq!((before.underruns, before.throttled), (0, 1), "it is ahead");
+    assert!(before.excess >= BLOCK, "{before:?}");
+    driver.run(PERIOD * 6);
+    assert_eq!(account(&driver).underruns, 1, "it is not any more");
+    // The disk has the block, which it may bring yet.
+    driver.disks[0].holds = false;
+    assert!(matches!(driver.wait(waits), Ok(Reply::Data { .. } | Reply::Gap { .. })));
+}
+
 /// Before its contract holds in full a program has its burst, and the playout point waits there;
 /// nobody has to say anything for it to go on.
 #[test]
