@@ -24,10 +24,11 @@
 //! **A reader** that asks for more than its rate is given what is in its window. Of the blocks that are
 //! asked for then, one in each turn is under contract, and one at a time goes in the slack, on each disk;
 //! the turn goes to the one that waits there. So what is read ahead takes no turn from what follows, and
-//! each block comes no later than it would to a reader at the rate. When the program comes back to its rate, or the disk has no more time, it may
-//! have to wait once: for as long as it would then find its window empty, which is no longer than it is
-//! ahead ([`Stream::hold_back`]). From then on its contract holds as before. A reader whose
-//! requests may be late now and then, or who reads what is being written, has no excess.
+//! each block comes no later than it would to a reader at the rate. When the program comes back to its
+//! rate, or the disk has no more time, it may have to wait once: for as long as it would then find its
+//! window empty, which is no longer than it is ahead ([`Stream::hold_back`]). From then on its contract
+//! holds as before. A reader whose requests may be late now and then, or who reads what is being
+//! written, has no excess.
 //!
 //! What the log has to hold of excess comes out of the room that records have for best effort.
 //! All writers together take no more than half of that between two commits.
