@@ -6,7 +6,6 @@
 use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::node::Node;
-use crate::volumes::rings;
 use alloc::vec::Vec;
 use units::{Bytes, Duration, Instant};
 
@@ -45,7 +44,7 @@ impl Node {
         let blocks = contract::window_blocks(contract, &shares, stream.mode, core.late);
         if stream.mode.writes() {
             let volume = core.store.volume(stream.volume).expect("open volumes stay");
-            rings::check(core, volume, contract, (&shares, stream.mode))?;
+            core.check_ring(volume, contract, (&shares, stream.mode))?;
         }
         // What even idle disks could not keep is refused as such, however much memory it
         // would take.

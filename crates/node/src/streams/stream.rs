@@ -20,7 +20,6 @@ use crate::limits;
 use crate::memory::places::WindowMemory;
 use crate::streams::landing::Landed;
 use crate::streams::shared::Shared;
-use crate::volumes::rings;
 use crate::volumes::writes::Claim;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -626,7 +625,7 @@ pub(crate) fn admit(
     let blocks = contract::window_blocks(asked, &shares, mode, core.late);
     if mode.writes() {
         let on = core.store.volume(volume).expect("it was found");
-        rings::check(core, on, asked, (&shares, mode))?;
+        core.check_ring(on, asked, (&shares, mode))?;
     }
     let patience = match mode {
         Mode::Read => asked.rate.time_for(asked.block) / 2,

@@ -1,9 +1,7 @@
 //! What a ring is asked for, and what it is not: how far ahead of its writer it gives extents up, how
 //! short it may be for a contract, and that it is recorded to by one stream, at its end.
 
-use crate::admission::contract::{Share, window_blocks};
-use crate::api::{Contract, Error, Mode};
-use crate::core::Core;
+use crate::api::{Contract, Error};
 use crate::limits;
 use store::{RING_GRAIN, Volume};
 use units::{Bytes, Duration};
@@ -25,19 +23,17 @@ pub(crate) fn least(contract: &Contract, window: Bytes, interval: Duration) -> B
     (ahead(contract, window, interval) + RING_GRAIN).saturating_mul(2)
 }
 
-/// Refuses a contract for the writer of a ring that would have to give up more than half of it by
-/// the configured latency of the host. Where the host is later than that now, the window is longer for a
-/// while and the ring gives up more of itself; it only has to be long enough for that.
+/// Refuses a contract for the writer of a ring that would have to give up more than half of it with
+/// the window for the configured latency of the host. Where the host is later than that now, the window is
+/// longer for a while and the ring gives up more of itself; it only has to be long enough for that.
 pub(crate) fn check(
-    core: &Core,
     volume: &Volume,
     contract: &Contract,
-    (shares, mode): (&[Share], Mode),
+    (configured, now): (Bytes, Bytes),
+    interval: Duration,
 ) -> Result<(), Error> {
-    let interval = core.config.commit_interval;
-    let window = |late| contract.block.saturating_mul(window_blocks(contract, shares, mode, late));
-    let least = least(contract, window(core.config.host_latency), interval);
-    let now = ahead(contract, window(core.late), interval).saturating_add(RING_GRAIN * 2);
+    let least = least(contract, configured, interval);
+    let now = ahead(contract, now, interval).saturating_add(RING_GRAIN * 2);
     let (size, least) = (volume.size(), least.max(now));
     if volume.is_ring() && size < least {
         return Err(Error::RingTooSmall { size, least: least.round_up(RING_GRAIN) });
