@@ -1,6 +1,8 @@
 //! The engine's pool as the daemon's.
 
-use crate::pool::{Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Reply, Room};
+use crate::pool::{
+    Bell, Callback, Chunk, Description, HostLateness, OpenedWindow, Pieces, Pool, Reply, Room,
+};
 use engine::{ChunkMut, Told};
 use node::{
     Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Promise, Status, StreamId,
@@ -77,13 +79,12 @@ impl Pool for engine::Pool {
         callback: Callback,
     ) {
         let room = room.into_any().downcast::<ChunkMut>().expect("the room came from this pool");
-        let done = move |result: Result<engine::Reply, Error>| callback(result.map(boxed));
+        let done = move |result: Result<(), Error>| callback(result.map(|()| Reply::Done));
         self.write_as(who, arrived, priority, &volume, range, *room, done);
     }
 
-    fn open_window(&self, who: Who, opening: Opening, callback: Callback) -> bool {
-        let done = move |result: Result<engine::Reply, Error>| callback(result.map(boxed));
-        self.open_window(who, opening, done).is_ok()
+    fn open_window(&self, who: Who, opening: Opening, opened: OpenedWindow) -> bool {
+        self.open_window(who, opening, opened).is_ok()
     }
 
     fn pieces(&self, who: Who, stream: StreamId, bell: Bell) -> Option<Box<dyn Pieces>> {
@@ -99,7 +100,7 @@ impl Pool for engine::Pool {
         callback: Callback,
     ) {
         let chunk = chunk.into_any().downcast::<engine::Chunk>().expect("it came from this pool");
-        let done = move |result: Result<engine::Reply, Error>| callback(result.map(boxed));
+        let done = move |result: Result<(), Error>| callback(result.map(|()| Reply::Done));
         self.advance(who, *chunk, len, done);
     }
 

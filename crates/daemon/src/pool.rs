@@ -89,6 +89,9 @@ fn decided(answer: &Reply) -> Option<Instant> {
 /// only hands over (`engine::Pool::submit`).
 pub type Callback = Box<dyn FnOnce(Result<Reply, Error>) + Send>;
 
+/// What is called, once, with a window that was opened to be shared. As a [`Callback`] it only hands over.
+pub type OpenedWindow = Box<dyn FnOnce(Result<SharedWindow, Error>) + Send>;
+
 /// What is called when there may be something to take. As a [`Callback`] it only hands over.
 pub type Bell = Box<dyn Fn() + Send + Sync>;
 
@@ -126,7 +129,7 @@ pub trait Pool: Send + Sync + 'static {
     }
     /// Begins to open a stream whose program can map its window; false where this pool or
     /// the system has no such memory, and then nothing was begun.
-    fn open_window(&self, _who: Who, _opening: Opening, _callback: Callback) -> bool {
+    fn open_window(&self, _who: Who, _opening: Opening, _opened: OpenedWindow) -> bool {
         false
     }
     /// The pieces of a reader's shared window without an ask for each; `bell` is called, on
@@ -401,14 +404,12 @@ impl Ask {
 
     /// Opens a stream whose program can map its window; none where there is no such memory.
     pub async fn open_window(&self, opening: Opening) -> Option<Result<SharedWindow, Error>> {
-        let (callback, coming) = Coming::<Op>::new(false);
-        if !self.0.open_window(self.1.clone(), opening, callback) {
+        let (sender, opened) = oneshot::channel();
+        let told = Box::new(move |window| drop(sender.send(window)));
+        if !self.0.open_window(self.1.clone(), opening, told) {
             return None;
         }
-        Some(coming.end().await.map(|reply| match reply {
-            Reply::Window(window) => window.shared(),
-            _ => unreachable!("the answer to who opens a shared window"),
-        }))
+        Some(opened.await.unwrap_or(Err(Error::ShuttingDown)))
     }
 
     /// Gives back what a reader was given, and moves its playout point on by `len`.

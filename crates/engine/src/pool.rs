@@ -15,13 +15,13 @@ use crate::first_gap::first_gap;
 use crate::lock::Mutex;
 use crate::on_disk::assert_may_wait;
 use crate::sys::{self, Event};
-use crate::{Answer, Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply};
+use crate::{Answer, Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply, SharedWindow};
 use crate::{arena::Arena, drives, metadata, thread};
 use disk::Profile;
 use node::{
     Config, DiskIndex, DiskSetup, Error, HandleId, KeptOut, Node, Op, Opening, Operation,
     Ownership, Policy, Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who,
-    Wish, WriteRange,
+    Wish, WriteRange, calls,
 };
 use queue::HostTime;
 use std::fs::File;
@@ -377,9 +377,10 @@ impl Pool {
         &self,
         who: Who,
         opening: Opening,
-        done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
+        done: impl FnOnce(Result<SharedWindow, Error>) + Send + 'static,
     ) -> std::io::Result<()> {
-        self.core.open_window(who, opening, Box::new(done))
+        let shared = |reply: Reply| calls::WindowNext::answer(reply).shared();
+        self.core.open_window(who, opening, Box::new(move |ended| done(ended.map(shared))))
     }
 
     /// Gives back what a reader was given, and moves its playout point on by `len`: what
@@ -392,8 +393,9 @@ impl Pool {
         who: Who,
         chunk: Chunk,
         len: Bytes,
-        done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
+        let done = |ended: Result<Reply, Error>| done(ended.map(calls::StreamAdvance::answer));
         self.core.advance(who, (chunk, len), Box::new(done));
     }
 
@@ -420,7 +422,7 @@ impl Pool {
         volume: &str,
         offset: Bytes,
         room: ChunkMut,
-        done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
         let range = WriteRange::new(offset, Bytes::new(room.len() as u64));
         self.write_as(Who::root(), self.now(), None, volume, range, room, done);
@@ -440,9 +442,10 @@ impl Pool {
         volume: &str,
         range: WriteRange,
         room: ChunkMut,
-        done: impl FnOnce(Result<Reply, Error>) + Send + 'static,
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
         let asker = (who, Some(arrived));
+        let done = |ended: Result<Reply, Error>| done(ended.map(calls::Write::answer));
         self.core.write(asker, volume.to_owned(), range, priority, room, Box::new(done));
     }
 
@@ -464,10 +467,11 @@ impl Pool {
     ///
     /// # Panics
     /// As [`Pool::write`] and [`Pool::call`] do.
-    pub fn call_write(&self, volume: &str, offset: Bytes, room: ChunkMut) -> Result<Reply, Error> {
+    pub fn call_write(&self, volume: &str, offset: Bytes, room: ChunkMut) -> Result<(), Error> {
         let range = WriteRange::new(offset, Bytes::new(room.len() as u64));
         let asker = (Who::root(), None);
         self.wait_for(|done| self.core.write(asker, volume.to_owned(), range, None, room, done))
+            .map(calls::Write::answer)
     }
 
     fn wait_for(&self, begin: impl FnOnce(crate::callers::Callback)) -> Result<Reply, Error> {

@@ -14,17 +14,13 @@ const BLOCK: Bytes = Bytes::kib(64);
 
 fn open(pool: &Pool, mode: Mode, rate: &str) -> (StreamId, Arc<Memory>) {
     let (sender, opened) = mpsc::channel();
-    let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
+    let done = move |result: Result<SharedWindow, Error>| sender.send(result).unwrap();
     let (volume, start, contract) = ("film".into(), Bytes::ZERO, contract(rate, BLOCK));
     let opening = node::Opening { volume, mode, contract, start, early: false, miss: None };
     pool.open_window(node::Who::root(), opening, done).unwrap();
-    match opened.recv().unwrap() {
-        Ok(Reply::Window(WindowReply::Shared(SharedWindow { stream, window, memory }))) => {
-            assert!(window > Bytes::ZERO && window.as_usize() <= memory.len());
-            (stream, memory)
-        }
-        other => panic!("{other:?}"),
-    }
+    let SharedWindow { stream, window, memory } = opened.recv().unwrap().unwrap();
+    assert!(window > Bytes::ZERO && window.as_usize() <= memory.len());
+    (stream, memory)
 }
 
 fn next(pool: &Pool, stream: StreamId) -> Piece {

@@ -504,6 +504,11 @@ impl Core {
         self.queue_of(id).class_of(id.0)
     }
 
+    /// Whether a command waits as best effort does.
+    pub(crate) fn waits_in_slack(&self, id: CommandId) -> bool {
+        matches!(self.waits_as(id), Some(Class::BestEffort { .. }))
+    }
+
     /// Whether a command has not been started.
     pub(crate) fn waits(&self, id: CommandId) -> bool {
         self.queue_of(id).waits(id.0)

@@ -557,7 +557,7 @@ impl Node {
         }
         for promise in promised {
             match fits {
-                Ok(()) => self.keep_from_now_on(promise),
+                Ok(()) => self.keep_from_now_on(now, promise),
                 Err(_) => self.withdraw(promise),
             }
         }

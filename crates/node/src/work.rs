@@ -7,6 +7,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut, Range};
 use queue::{Chunks, DeviceTime, Merging, Next, Queue, Side};
+use sched::Class;
 use store::{Blocks, EXTENT, IoId};
 use units::{Access, Bytes, Command, Direction, Instant, Lba};
 
@@ -146,10 +147,10 @@ impl Work {
         is_plain && matches!(self.owner, Owner::Block { .. } | Owner::Piece { .. })
     }
 
-    /// What a writer's program has written is the window's first block before long: as best
-    /// effort it is not begun and then left, and its stream's turn finds it waiting as a whole.
+    /// What a stream writes or reads beyond its rate is needed before long: as best effort it is not
+    /// begun and then left, and its stream's turn finds it waiting as a whole.
     fn stays_whole(&self) -> bool {
-        matches!(&self.owner, Owner::Block { part, .. } if part.claim.is_some())
+        matches!(self.owner, Owner::Block { .. })
     }
 
     /// Cuts it behind the first `len` bytes that the disk moves. What is read of a block ends
@@ -293,9 +294,13 @@ pub(crate) fn chunks(len: Bytes) -> Chunks<Work> {
 }
 
 /// Whether it may be with the disk beside others: plain transfers of what programs read and write.
-/// (An early read goes into the memory of its block, which is not to be read at the same time.)
-pub(crate) fn may_go_beside(work: &Work) -> bool {
-    work.may_cut() || matches!(work.action, DiskAction::Several { .. })
+/// (An early read goes into the memory of its block, which is not to be read at the same time.) What a
+/// reader asks for beyond its rate is needed by a turn, and no drive is to put it off.
+pub(crate) fn may_go_beside(work: &Work, class: &Class) -> bool {
+    let is_block = matches!(work.owner, Owner::Block { .. });
+    let is_read = matches!(work.action, DiskAction::Read { .. });
+    let is_beyond = is_block && is_read && matches!(class, Class::BestEffort { .. });
+    !is_beyond && (work.may_cut() || matches!(work.action, DiskAction::Several { .. }))
 }
 
 /// How a disk's requests are merged, of which best effort is cut into such pieces.
@@ -374,9 +379,10 @@ pub(crate) fn given_up(
     (now, before): (Instant, Instant),
     is_reader: impl Fn(StreamId) -> bool,
 ) -> Vec<CommandEnded> {
-    let may = |work: &Work| match &work.owner {
+    // What a reader asked for beyond its rate has its turn yet.
+    let may = |work: &Work, class: &Class| match &work.owner {
         Owner::Piece { .. } => true,
-        Owner::Block { stream, .. } => is_reader(*stream),
+        Owner::Block { stream, .. } => matches!(class, Class::RealTime(_)) && is_reader(*stream),
         _ => false,
     };
     let ended = |of_queue: queue::Ended<Work>| {

@@ -28,7 +28,12 @@ impl Credit {
         let accrued = self.rate.bytes_in(now.saturating_since(self.anchor));
         let owed = self.moved.saturating_sub(accrued);
         let left = self.cap.saturating_sub(owed).min(cap);
-        Self { rate, cap, anchor: now, moved: cap - left }
+        Self { rate, cap, anchor: now.max(self.anchor), moved: cap - left }
+    }
+
+    /// The credit that there is at `now`, to which nothing is added before `until`.
+    pub fn held(&self, now: Instant, until: Instant) -> Self {
+        Self { anchor: until.max(now), moved: self.cap - self.available(now), ..*self }
     }
 
     /// Full credit now, to which nothing is added before `at`.

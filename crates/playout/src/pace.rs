@@ -60,6 +60,11 @@ impl Pace {
         }
     }
 
+    /// What may pass now may pass; nothing is added to it before `until`.
+    pub fn hold(&mut self, now: Instant, until: Instant) {
+        self.credit = self.credit.held(now, until);
+    }
+
     /// When `len` more bytes may pass, as far as is known now; at most what may pass at
     /// once is asked for.
     pub fn may_pass(&self, len: Bytes) -> Instant {

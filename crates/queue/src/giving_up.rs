@@ -3,6 +3,7 @@
 use crate::limits::GIVEN_UP_LOOKS;
 use crate::queue::{Ended, Entry, Queue};
 use alloc::vec::Vec;
+use sched::Class;
 use units::{Duration, Instant};
 
 impl<W> Queue<W> {
@@ -14,7 +15,7 @@ impl<W> Queue<W> {
         &mut self,
         now: Instant,
         before: Instant,
-        may: impl Fn(&W) -> bool,
+        may: impl Fn(&W, &Class) -> bool,
     ) -> Vec<Ended<W>> {
         let now = self.time(now);
         let mut from = 0;
@@ -25,7 +26,7 @@ impl<W> Queue<W> {
             from = arrival + 1;
             let entry = &self.commands[key];
             if !entry.begun
-                && may(&entry.work)
+                && may(&entry.work, &entry.class)
                 && self.predicting(|schedule, predict| schedule.never_fits(now, key, predict))
             {
                 return self.end_without_device(now, key);

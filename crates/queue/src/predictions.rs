@@ -2,12 +2,12 @@
 
 use disk::online::Observations;
 use disk::{Head, Profile};
-use sched::{First, Rest};
+use sched::{Class, First, Rest};
 use units::{Access, Command, Duration, Lba};
 
 /// Whether the device may have a command for this beside others: where nothing else depends on
 /// when it is served.
-pub type MayGoBeside<W> = fn(&W) -> bool;
+pub type MayGoBeside<W> = fn(&W, &Class) -> bool;
 
 /// What is known of where the heads are.
 #[derive(Clone, Copy, Debug)]

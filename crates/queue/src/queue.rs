@@ -754,7 +754,7 @@ impl<W> Queue<W> {
                 first_chunk(&device.profile, chunks, (entry.command, &entry.work), &entry.rest)
             },
             is_one: &|key| {
-                let may = beside.is_some_and(|may| may(&commands[key].work));
+                let may = beside.is_some_and(|may| may(&commands[key].work, &commands[key].class));
                 may && !places.contains_key(&key)
             },
         };

@@ -27,7 +27,7 @@ fn queue_of(profile: Profile) -> Queue<Work> {
         usage: Use::Alone,
     };
     let mut queue = Queue::new(device, Schedule::new(PolicyKind::SLACK, options), []);
-    queue.set_beside(|work| *work != "alone");
+    queue.set_beside(|work, _| *work != "alone");
     queue
 }
 

@@ -281,8 +281,9 @@ fn without_admission_the_same_streams_are_late() {
     assert!(late(&world) > 10, "only {}", late(&world));
 }
 
-/// A faster contract is made use of as soon as the window can follow, and a slower
-/// one binds at once; the window's memory goes with the burst.
+/// A program goes at 3 MB/s all the time: what of that is beyond its contract goes by the contract's
+/// rate, a faster one's as soon as the window can follow and a slower one's at once; the window's
+/// memory goes with the burst.
 #[test]
 fn an_open_stream_gets_faster_slower_larger_and_smaller() {
     let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
@@ -292,20 +293,27 @@ fn an_open_stream_gets_faster_slower_larger_and_smaller() {
     let block = Bytes::mib(1);
     let before = world.node.status(world.now()).memory.windows;
     let player = Player::new("v", 1, contract(1_000_000, block, Bytes::ZERO), block, size);
-    let player = player.speed(10_000);
+    let player = player.speed(300);
     let tally = player.tally();
     world.add(player);
+    // Bytes a second that it had, and those beyond its contract.
     let moved = |world: &mut World, seconds| {
-        let from = tally.borrow().bytes;
+        let stream = tally.borrow().stream.expect("it was admitted");
+        let seen = |world: &World| {
+            let excess = world.node.stream(stream).expect("open").account.excess;
+            (tally.borrow().bytes, excess)
+        };
+        let from = seen(world);
         world.run_for(Duration::from_secs(seconds));
-        (tally.borrow().bytes - from).get() / seconds
+        let upto = seen(world);
+        ((upto.0 - from.0).get() / seconds, (upto.1 - from.1).get() / seconds)
     };
     world.run_for(Duration::from_secs(4));
     let stream = tally.borrow().stream.expect("it was admitted");
     let change = |rate, burst| Op::StreamChange { stream, contract: contract(rate, block, burst) };
     let near = |rate: u64, wanted: u64| rate.abs_diff(wanted) <= wanted / 5;
-    let rate = moved(&mut world, 8);
-    assert!(near(rate, 1_000_000), "{rate}");
+    let (rate, excess) = moved(&mut world, 8);
+    assert!(near(rate, 3_000_000) && excess >= 2_000_000, "{rate} {excess}");
 
     let burst = Bytes::mib(2);
     let Ok(Reply::Stream { window, .. }) = world.call(change(3_000_000, burst)) else {
@@ -314,12 +322,12 @@ fn an_open_stream_gets_faster_slower_larger_and_smaller() {
     assert_eq!(window, block * 2 + burst, "two blocks and the burst");
     assert_eq!(world.node.status(world.now()).memory.windows, before + window);
     world.run_for(Duration::from_secs(3));
-    let rate = moved(&mut world, 8);
-    assert!(near(rate, 3_000_000), "{rate}");
+    let (rate, excess) = moved(&mut world, 8);
+    assert!(near(rate, 3_000_000) && excess == 0, "{rate} {excess}");
 
     assert!(world.call(change(500_000, Bytes::ZERO)).is_ok());
-    let rate = moved(&mut world, 20);
-    assert!(near(rate, 500_000), "{rate}");
+    let (rate, excess) = moved(&mut world, 12);
+    assert!(near(rate, 3_000_000) && excess >= 2_400_000, "{rate} {excess}");
     assert_eq!(world.node.status(world.now()).memory.windows, before + block * 3);
 
     let Err(Error::Refused(refusal)) = world.call(change(90_000_000, Bytes::ZERO)) else {

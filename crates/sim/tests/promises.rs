@@ -28,6 +28,8 @@ struct Outcome {
     underruns: u64,
     players: usize,
     best_effort: Bytes,
+    /// As many commands as a disk had at once.
+    deepest: usize,
 }
 
 /// Random volumes and contracts up to the first refusal, greedy readers beside;
@@ -96,7 +98,7 @@ fn random_world_at(
         } else {
             let volume = random.below(4);
             let player = Player::new(&format!("r{volume}"), volume, contract, piece, size);
-            let player = player.jitter(jitter);
+            let player = player.jitter(jitter).speed(speeds.between(100, speed));
             let tally = player.tally();
             world.add(player);
             tally
@@ -138,15 +140,12 @@ fn random_world_at(
         // Only a schedule that promises nothing may end in gaps.
         assert!(policy == policies::FCFS || tally.gaps.is_zero(), "seed {seed}");
     }
-    if matches!(timing, Takes::AnyOrder) {
-        let deepest = world.disks.iter().map(SimDisk::deepest).max();
-        assert_eq!(deepest, Some(8), "seed {seed}: as many as they may");
-    }
     Outcome {
         late: late(&world),
         underruns,
         players: tallies.len(),
         best_effort: greedy.iter().map(|tally| tally.borrow().bytes).sum(),
+        deepest: world.disks.iter().map(SimDisk::deepest).max().unwrap_or_default(),
     }
 }
 
@@ -161,13 +160,16 @@ fn keeps_in_worlds(
     heard: Option<Duration>,
     (worlds, each): (u64, u64),
 ) {
-    let (mut players, mut best_effort) = (0, Bytes::ZERO);
+    let (mut players, mut best_effort, mut deepest) = (0, Bytes::ZERO, 0);
     for seed in 0..worlds {
         let outcome = random_world(seed, policy, timing, heard);
         assert_eq!((outcome.late, outcome.underruns), (0, 0), "{policy:?}, seed {seed}");
         players += outcome.players;
         best_effort += outcome.best_effort;
+        deepest = deepest.max(outcome.deepest);
     }
+    let most = if matches!(timing, Takes::AnyOrder) { 8 } else { 1 };
+    assert_eq!(deepest, most, "as many as they may");
     assert!(players as u64 > each * worlds, "too few streams for a test: {players}");
     assert!(best_effort > Bytes::mib(worlds), "best effort must move: {best_effort}");
 }
@@ -189,10 +191,10 @@ fn no_admitted_request_is_late_whatever_order_the_disks_like() {
     }
 }
 
-/// Programs that write up to three times as fast as their contracts say: what they write beyond
+/// Programs that write and read up to three times as fast as their contracts say: what goes beyond
 /// their rate costs them nothing of what they have within it, nor anybody else.
 #[test]
-fn a_writer_that_runs_ahead_finds_room_for_all_that_its_rate_allows() {
+fn who_runs_ahead_has_all_that_the_rate_allows() {
     for timing in [Takes::All, Takes::Part, Takes::Drive, Takes::AnyOrder] {
         for seed in 10..34 {
             let outcome = random_world_at(seed, Policy::SLACK, timing, None, 300);
@@ -282,42 +284,76 @@ fn a_camera_at_more_than_its_rate_loses_nothing_while_the_disk_has_time() {
     }
 }
 
-/// A reader that wants three times its rate is slowed to it and counted; the
-/// one beside it never waits.
+/// A reader that wants three times its rate has it while the disk has time. Beside contracts that
+/// have most of the disk and a greedy program it shares the slack, and has no less than its rate.
+/// Those beside it never wait.
 #[test]
-fn an_over_eager_reader_is_slowed_to_its_rate_and_harms_nobody() {
-    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
-    let size = Bytes::mib(16);
-    create(&mut world, "v", size);
-    fill(&mut world, "v", 1, size);
-    let contract = contract(1_000_000, Bytes::kib(256), Bytes::ZERO);
-    let greedy = Player::new("v", 1, contract, Bytes::kib(64), size).speed(300);
-    let well_behaved = Player::new("v", 1, contract, Bytes::kib(64), size);
-    let (eager, good) = (greedy.tally(), well_behaved.tally());
-    world.add(greedy);
-    world.add(well_behaved);
-    let began = world.now();
-    let mut throttled = (0, 0);
-    while !eager.borrow().done {
-        world.step(units::Instant::MAX);
-        for stream in world.node.status(world.now()).streams {
-            let seen = if Some(stream.stream) == eager.borrow().stream {
-                &mut throttled.0
-            } else {
-                &mut throttled.1
-            };
-            *seen = stream.account.throttled;
+fn an_over_eager_reader_has_what_the_disk_has_time_for_and_harms_nobody() {
+    for busy in [false, true] {
+        let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
+        let size = Bytes::mib(16);
+        create(&mut world, "v", size);
+        fill(&mut world, "v", 1, size);
+        let others = if busy { 3 } else { 1 };
+        for number in 0..others {
+            create(&mut world, &format!("other{number}"), size);
+            fill(&mut world, &format!("other{number}"), number, size);
         }
+        let contract = contract(1_000_000, Bytes::kib(256), Bytes::ZERO);
+        let piece = Bytes::kib(64);
+        let eager = Player::new("v", 1, contract, piece, size).speed(300);
+        let wants = eager.tally();
+        world.add(eager);
+        let beside: Vec<_> = (0..others)
+            .map(|number| {
+                let other = Player::new(&format!("other{number}"), number, contract, piece, size);
+                let tally = other.tally();
+                world.add(other);
+                tally
+            })
+            .collect();
+        if busy {
+            for seed in 0..4 {
+                world.add(Greedy::new("other0", size, Bytes::kib(256), 8, seed));
+            }
+        }
+        for tally in beside.iter().chain([&wants]) {
+            assert_eq!(tally.borrow().error, None, "it is admitted");
+        }
+        let began = world.now();
+        let (mut account, mut underruns) = (node::StreamAccount::default(), 0);
+        let mut first = None;
+        while !wants.borrow().done {
+            world.step(units::Instant::MAX);
+            // It is never behind where its rate alone would have brought it.
+            let (now, bytes) = (world.now(), wants.borrow().bytes);
+            first = first.or((!bytes.is_zero()).then_some(now));
+            let at_rate = first.map_or(Bytes::ZERO, |first| contract.rate.bytes_in(now - first));
+            assert!(bytes + piece >= at_rate.min(size), "busy: {busy}, {bytes} of {at_rate}");
+            let streams = world.node.status(world.now()).streams;
+            underruns = underruns.max(streams.iter().map(|one| one.account.underruns).sum());
+            let own = streams.iter().find(|one| Some(one.stream) == wants.borrow().stream);
+            account = own.map_or(account, |one| one.account);
+        }
+        let took = world.now() - began;
+        let (at_rate, wanted) = (contract.rate.time_for(size), contract.rate.time_for(size / 3));
+        if busy {
+            assert!(took <= at_rate + Duration::from_secs(1) && took > wanted, "{took}");
+            assert!(account.throttled > 0, "slowed, and counted");
+        } else {
+            assert!(took <= wanted + Duration::from_secs(1), "{took}");
+            assert!(account.excess > size / 2, "{account:?}");
+        }
+        while beside.iter().any(|other| !other.borrow().done) {
+            world.run_for(Duration::from_secs(1));
+        }
+        for other in &beside {
+            let other = other.borrow();
+            assert_eq!((other.bytes, other.wait_max), (size, Duration::ZERO), "busy: {busy}");
+        }
+        assert_eq!((late(&world), underruns), (0, 0), "busy: {busy}");
+        assert_eq!((wants.borrow().bytes, wants.borrow().wrong), (size, Bytes::ZERO));
     }
-    let least = contract.rate.time_for(size - contract.block);
-    assert!(world.now() - began >= least, "faster than its rate: {}", world.now() - began);
-    assert!(throttled.0 > 100, "counted: {}", throttled.0);
-    while !good.borrow().done {
-        world.run_for(Duration::from_secs(1));
-    }
-    assert_eq!(good.borrow().bytes, size);
-    assert!(good.borrow().wait_max.is_zero(), "waited {}", good.borrow().wait_max);
-    assert_eq!(late(&world), 0);
 }
 
 /// A reader close behind a writer gets what was written, waits for what was

@@ -418,7 +418,8 @@ fn all_that_is_held_stays_and_lies_in_a_row() {
     }
     eprintln!("{looks} looks, {follow} in a row, {breaks} not, {jumps} jumps");
     assert!(looks > 2_000 && jumps > 100 && follow > 1_000);
-    assert!(breaks * 45 <= follow, "{breaks} of {follow} blocks do not follow");
+    // After a jump a block is elsewhere whose command was under way.
+    assert!(breaks * 40 <= follow, "{breaks} of {follow} blocks do not follow");
 }
 
 /// A writer goes to and fro in its volume, over what it wrote and where nothing was, filled

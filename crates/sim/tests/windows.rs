@@ -81,7 +81,7 @@ struct Tracer {
     began_at: Bytes,
     /// The least `p 10^9 - r t` of all moments so far.
     line: i128,
-    /// The same of the node's own playout point.
+    /// The same of the node's own playout point, less what was excess.
     node_line: i128,
     /// Nothing is promised before.
     steady: Instant,
@@ -201,14 +201,15 @@ impl Tracer {
         self.seen.borrow_mut().wrong.push(about);
     }
 
-    /// Whatever the program does, the node follows it within the contract.
+    /// Whatever the program does, the node follows it within the contract, but for what it lets it
+    /// have in the slack.
     fn look_at_node(&mut self, context: &Context<'_, Metadata>) {
         let time = self.time(context.now);
         let status = context.node.stream(self.stream.expect("open")).expect("open");
         if self.mode == Mode::Write || context.now < self.steady {
             return;
         }
-        let point = Self::at(status.position);
+        let point = Self::at(status.position) - Self::at(status.account.excess);
         if self.node_line < i128::MAX && point > self.node_line + time + self.burst() {
             self.wrong(format!("the node's playout point ran ahead: {:?}", status.position));
         }

@@ -2,7 +2,9 @@
 //! all else to the pool.
 
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
-use crate::pool::{Bell, Callback, Chunk, Description, HostLateness, Pieces, Pool, Room};
+use crate::pool::{
+    Bell, Callback, Chunk, Description, HostLateness, OpenedWindow, Pieces, Pool, Room,
+};
 use node::{
     DiskIndex, Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Promise,
     Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
@@ -43,8 +45,8 @@ impl Pool for Together {
         self.pool.together(ask);
     }
 
-    fn open_window(&self, who: Who, opening: Opening, callback: Callback) -> bool {
-        self.pool.open_window(who, opening, callback)
+    fn open_window(&self, who: Who, opening: Opening, opened: OpenedWindow) -> bool {
+        self.pool.open_window(who, opening, opened)
     }
 
     fn pieces(&self, who: Who, stream: StreamId, bell: Bell) -> Option<Box<dyn Pieces>> {

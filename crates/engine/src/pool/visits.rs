@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::core::visits;
-use crate::{CreateOptions, DeviceSpec, SharedWindow, Told, WindowReply};
+use crate::{CreateOptions, DeviceSpec, SharedWindow, Told};
 use node::{Access, Contract, Mode, Opening, Placement};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::ThreadId;
@@ -157,12 +157,10 @@ fn a_block_of_a_window_costs_one_visit_and_one_by_copy_two() {
     const BLOCKS: u64 = 32;
     let (pool, _dir) = pool();
     let (sender, opened) = mpsc::channel();
-    let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
+    let done = move |result: Result<SharedWindow, Error>| sender.send(result).unwrap();
     pool.open_window(Who::root(), opening(), done).unwrap();
     let opened = opened.recv().unwrap();
-    let Ok(Reply::Window(WindowReply::Shared(SharedWindow { stream, .. }))) = opened else {
-        panic!("{opened:?} is no window")
-    };
+    let SharedWindow { stream, .. } = opened.unwrap();
     let (bell, rung) = mpsc::channel();
     let pieces = pool.pieces(Who::root(), stream, move || bell.send(()).unwrap_or_default());
     let before = visits();
@@ -213,12 +211,10 @@ fn a_block_of_a_window_costs_one_visit_and_one_by_copy_two() {
 fn pieces_come_by_themselves_over_a_jump_until_the_end() {
     let (pool, _dir) = pool();
     let (sender, opened) = mpsc::channel();
-    let done = move |result: Result<Reply, Error>| sender.send(result).unwrap();
+    let done = move |result: Result<SharedWindow, Error>| sender.send(result).unwrap();
     pool.open_window(Who::root(), opening(), done).unwrap();
     let opened = opened.recv().unwrap();
-    let Ok(Reply::Window(WindowReply::Shared(SharedWindow { stream, .. }))) = opened else {
-        panic!("{opened:?} is no window")
-    };
+    let SharedWindow { stream, .. } = opened.unwrap();
     let (bell, rung) = mpsc::channel();
     let pieces = pool.pieces(Who::root(), stream, move || bell.send(()).unwrap_or_default());
     let next = || loop {

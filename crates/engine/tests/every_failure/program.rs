@@ -127,7 +127,7 @@ impl Program {
         let bytes = &mut room[range.skip().as_usize()..][..len.as_usize()];
         let stamp = self.fill(bytes, volume, offset.get());
         let (at, (sender, answer)) = (self.tick(), mpsc::channel());
-        let done = move |result: Answer| drop(sender.send(result));
+        let done = move |result: Result<(), Error>| drop(sender.send(result));
         let (who, now) = (node::Who::root(), self.pool().now());
         self.pool().write_as(who, now, None, &name(volume), range, room, done);
         let done = answer.recv().expect("an answer").is_ok();
@@ -232,17 +232,15 @@ impl Program {
 
     fn window(&mut self, volume: u32, mode: Mode) -> Option<(StreamId, std::sync::Arc<Memory>)> {
         let (sender, opened) = mpsc::channel();
-        let done = move |result: Answer| drop(sender.send(result));
+        let done = move |result: Result<SharedWindow, Error>| drop(sender.send(result));
         let contract = contract("8MiB/s", BLOCK);
         let (volume, start) = (name(volume), Bytes::ZERO);
         let opening = node::Opening { volume, mode, contract, start, early: false, miss: None };
         let asked = self.pool().open_window(node::Who::root(), opening, done);
         asked.ok()?;
         match opened.recv().expect("an answer") {
-            Ok(Reply::Window(WindowReply::Shared(SharedWindow { stream, memory, .. }))) => {
-                Some((stream, memory))
-            }
-            _ => {
+            Ok(SharedWindow { stream, memory, .. }) => Some((stream, memory)),
+            Err(_) => {
                 self.refused += 1;
                 None
             }

@@ -1,15 +1,16 @@
 //! Contracts join, change and leave the schedules of their disks.
 
 use crate::admission::block;
-use crate::admission::contract::{Joined, LENGTHS, Seen, Share, period, refused};
+use crate::admission::contract::{Joined, LENGTHS, Seen, Share, period, refused, window_blocks};
 use crate::admission::rates::RateSearch;
 use crate::api::*;
 use crate::core::Core;
 use crate::core::Disk;
 use crate::plan::{PlanDisk, Planner};
+use crate::volumes::rings;
 use alloc::vec::Vec;
 use sched::Task;
-use store::{EXTENT, VolumeId};
+use store::{EXTENT, Volume, VolumeId};
 use units::{Bytes, Direction, Duration, Instant, Lba, Rate};
 
 /// The tasks of a stream, in the order in which it has them: on each disk one for each way.
@@ -18,6 +19,19 @@ fn requests(shares: &[Share], mode: Mode) -> impl Iterator<Item = (&Share, Direc
 }
 
 impl Core {
+    /// Whether a volume, where it is a ring, is long enough for a writer under this contract.
+    pub(crate) fn check_ring(
+        &self,
+        volume: &Volume,
+        contract: &Contract,
+        (shares, mode): (&[Share], Mode),
+    ) -> Result<(), Error> {
+        let blocks = |late| window_blocks(contract, shares, mode, late);
+        let window = |late| contract.block.saturating_mul(blocks(late));
+        let windows = (window(self.config.host_latency), window(self.late));
+        rings::check(volume, contract, windows, self.config.commit_interval)
+    }
+
     /// How the extents of `volume` are shared out; where one is on its way, both of its
     /// places count. Cost: one look at each run of
     /// neighbouring extents.

@@ -1,4 +1,4 @@
-//! A writer that is faster than its contract, while its disks keep up.
+//! A writer or a reader that is faster than its contract, while its disks keep up.
 //!
 //! What a program writes beyond its rate is *excess*. It goes in the slack, as best effort of
 //! normal priority does: behind all contracts, in turns with others who have none. Excess is not
@@ -21,6 +21,15 @@
 //! rate, needs its place ([`Stream::has_room_beyond`]). Where the disks do not keep up, the program
 //! is slowed to its rate, as it always was.
 //!
+//! **A reader** that asks for more than its rate is given what is in its window. Of the blocks that are
+//! asked for then, one in each turn is under contract, and one at a time goes in the slack, on each disk;
+//! the turn goes to the one that waits there. So what is read ahead takes no turn from what follows, and
+//! each block comes no later than it would to a reader at the rate. When the program comes back to its
+//! rate, or the disk has no more time, it may have to wait once: for as long as it would then find its
+//! window empty, which is no longer than it is ahead ([`Stream::hold_back`]). From then on its contract
+//! holds as before. A reader whose requests may be late now and then, or who reads what is being
+//! written, has no excess.
+//!
 //! What the log has to hold of excess comes out of the room that records have for best effort.
 //! All writers together take no more than half of that between two commits.
 
@@ -29,6 +38,7 @@ use crate::api::*;
 use crate::core::Core;
 use crate::streams::shared::Shared;
 use crate::streams::stream::{Slot, Stream};
+use crate::volumes::slack::in_slack;
 use alloc::vec::Vec;
 use core::ops::Range;
 use sched::Class;
@@ -50,6 +60,63 @@ impl Stream {
             && self.going.is_none()
             && self.has_room_beyond(core, now, upto)
             && core.commits.take_excess(len)
+    }
+
+    /// Whether a reader may be given what is in its window beyond its contract's rate.
+    pub(crate) fn may_read_beyond(&self, now: Instant) -> bool {
+        let is_steady = self.primed && now >= self.steady && !self.behind_writer;
+        let is_steady = is_steady && self.is_looked_at_by_block() && self.odds.is_none();
+        self.mode == Mode::Read && !self.closing && is_steady
+    }
+
+    /// A reader that was given more than its rate, or whose turns have changed since, has its contract
+    /// again from when its window can follow.
+    pub(crate) fn hold_back(&mut self, core: &Core, now: Instant, has_writer: bool) {
+        if self.mode == Mode::Read && self.primed && !self.account.excess.is_zero() {
+            let left = self.pace.available(now);
+            self.pace.hold(now, self.steady_after(core, now, left, has_writer));
+        }
+    }
+
+    /// The class in which a reader's disk is asked for a block: of what a reader asks for that has just been
+    /// ahead of its rate, one block in each turn is under contract, and one at a time goes in the
+    /// slack. None where the block has to wait for these.
+    pub(crate) fn asking_class(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        (disk, block): (DiskIndex, u64),
+        needs_disk: bool,
+    ) -> Option<Class> {
+        let has_excess = self.excess_end > 0;
+        let is_near = has_excess && self.window.first() < self.excess_end + self.window.len();
+        let waits = self.oldest_in_slack(core, disk, block).is_some();
+        let own = Some(self.class(disk));
+        if !needs_disk || !(is_near || waits) {
+            return own;
+        }
+        // The one that waits has the next turn.
+        let turn = core.next_release(self.task_on(disk)).saturating_sub(core.late);
+        if !waits && turn <= now {
+            return own;
+        }
+        if waits || self.is_served_in_slack(core, disk) {
+            if turn > now {
+                self.wake_by(core, turn);
+            }
+            return None;
+        }
+        self.slack_end = self.slack_end.max(block + 1);
+        Some(in_slack(Priority::Normal, self.volume))
+    }
+
+    /// Whether the disk has a block of the window without a turn.
+    fn is_served_in_slack(&self, core: &Core, disk: DiskIndex) -> bool {
+        let is_served = |slot: &Slot| match *slot {
+            Slot::Moving(id) => id.disk() == disk && core.due(id) == Some(Instant::MAX),
+            _ => false,
+        };
+        self.window.first() < self.slack_end && self.window.iter().any(|(_, slot)| is_served(slot))
     }
 
     /// Whether the program, once it has filled its window up to `upto` and used up its credit, finds
@@ -142,6 +209,14 @@ impl Stream {
         }
     }
 
+    /// A reader was given so many bytes before `upto` beyond its rate. It owes them until it is held back.
+    pub(crate) fn goes_beyond(&mut self, upto: Bytes, len: Bytes) {
+        if !len.is_zero() {
+            self.note_excess(upto, len);
+            self.went_beyond = true;
+        }
+    }
+
     /// So many bytes before `upto` went beyond the rate.
     pub(crate) fn note_excess(&mut self, upto: Bytes, len: Bytes) {
         self.account.excess += len;
@@ -216,11 +291,14 @@ impl Stream {
         for id in oldest {
             let task = self.writing_task_on(id.disk());
             let (turn, class) = (core.next_release(task), Class::RealTime(task.id));
-            if turn <= now {
+            // A reader's is given it as much ahead as the timer may be late: it goes in its turn.
+            let ahead = if self.mode == Mode::Read { core.late } else { Duration::ZERO };
+            if turn <= now.saturating_add(ahead) {
                 core.upgrade(now, id, class);
             }
             // The next one's comes a period later.
             let next = core.next_release(self.writing_task_on(id.disk())).max(turn);
+            let next = next.saturating_sub(ahead);
             soonest = Some(soonest.map_or(next, |soonest: Instant| soonest.min(next)));
         }
         if let Some(next) = soonest {

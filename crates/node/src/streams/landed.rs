@@ -8,15 +8,19 @@
 //! Invariant: at most one entry for each block of the window, and of others only the one that
 //! ended last: a block that was written has left the window, and its room follows from its end.
 
-use crate::api::{Promise, UnderContract};
+use crate::api::{Mode, Promise, UnderContract};
 use crate::core::Core;
 use crate::streams::landing::Landing;
 use crate::streams::stream::Stream;
 use units::{Bytes, Duration, Instant};
 
 impl Stream {
-    /// The request of a block has ended, after so long; it was due then.
+    /// The request of a block has ended, after so long; it was due then. One that went in the slack had
+    /// no deadline: what a reader is owed of its block is owed a period later, as of a turn that is had
+    /// now.
     pub(crate) fn landed(&mut self, now: Instant, block: u64, latency: Duration, due: Instant) {
+        let is_open = due == Instant::MAX && self.mode == Mode::Read;
+        let due = if is_open { now.saturating_add(self.contract.period()) } else { due };
         let window = &self.window;
         let is_inside = |block| (window.first()..window.end()).contains(&block);
         self.landed.0.retain(|one| one.block != block && is_inside(one.block));

@@ -6,7 +6,6 @@
 use crate::admission::contract::{self, Joined};
 use crate::api::*;
 use crate::node::Node;
-use crate::volumes::rings;
 use alloc::vec::Vec;
 use units::{Bytes, Duration, Instant};
 
@@ -29,6 +28,7 @@ impl Node {
         contract: &Contract,
     ) -> Result<Reply, Error> {
         let core = &mut self.core;
+        let has_writer = self.streams.has_writer(id);
         let stream = self.streams.get_mut(id).filter(|stream| !stream.closing);
         let stream = stream.ok_or(Error::NoSuchStream { stream: id })?;
         contract.check()?;
@@ -44,8 +44,7 @@ impl Node {
         let blocks = contract::window_blocks(contract, &shares, stream.mode, core.late);
         if stream.mode.writes() {
             let volume = core.store.volume(stream.volume).expect("open volumes stay");
-            let window = contract.block.saturating_mul(blocks);
-            rings::check(volume, contract, window, core.config.commit_interval)?;
+            core.check_ring(volume, contract, (&shares, stream.mode))?;
         }
         // What even idle disks could not keep is refused as such, however much memory it
         // would take.
@@ -68,6 +67,7 @@ impl Node {
                 stream.grow(more);
                 let begins = core.begins(&tasks).max(now);
                 stream.change(core, now, begins, contract, tasks, blocks);
+                stream.hold_back(core, now, has_writer);
                 let window = stream.contract.block * blocks;
                 self.try_host(now);
                 self.given_back(now);
@@ -109,11 +109,13 @@ impl Node {
 
     /// The stream goes by what it was promised anew. Its old tasks stay until the requests
     /// that were made under them have ended.
-    pub(crate) fn keep_from_now_on(&mut self, promised: Promised) {
+    pub(crate) fn keep_from_now_on(&mut self, now: Instant, promised: Promised) {
+        let has_writer = self.streams.has_writer(promised.stream);
         let stream = self.streams.get_mut(promised.stream).expect("it is open");
         stream.grow(promised.memory);
         stream.window.target = promised.blocks.max(stream.window.target);
         stream.replace_tasks(&mut self.core, promised.tasks);
+        stream.hold_back(&self.core, now, has_writer);
     }
 
     /// Nothing was done under a promise, and nothing will be.

@@ -49,6 +49,9 @@ impl Stream {
             return Err(Error::Invalid { what: "advance", rule: "at most what was read last" });
         }
         self.held = Bytes::ZERO;
+        self.pace.renew(now);
+        let paid = len.min(self.pace.available(now));
+        self.goes_beyond(self.position + len, len - paid);
         self.pace.spend(len, now);
         self.account.moved += len;
         self.position += len;
@@ -77,11 +80,19 @@ impl Stream {
             return;
         }
         self.follow(core, now);
+        let first = self.window.first();
         while self.window.first() < self.block_at(self.position) && self.held.is_zero() {
             debug_assert!(!matches!(self.window.get(self.window.first()), Some(Slot::Moving(_))));
             self.slide(core);
         }
+        self.let_excess_have_the_turn(core, now);
         self.ask_ahead(core, now, has_writer);
+        // With each block, and where the program waits: a piece changes little.
+        let is_there = matches!(self.window.get(self.block_at(self.position)), Some(Slot::Ready));
+        if self.went_beyond && (first < self.window.first() || !is_there) {
+            self.went_beyond = false;
+            self.hold_back(core, now, has_writer);
+        }
     }
 
     /// Requests every block of the window that has data and was not asked for, up to
@@ -119,15 +130,20 @@ impl Stream {
             if room == 0 {
                 break;
             }
-            room -= 1;
             let from = again.iter().find(|&&(anew, _)| anew == block);
             let from = from.map_or(Bytes::ZERO, |&(_, from)| from);
-            asked = true;
             if from.is_zero() && self.recall(core, now, block, None) {
+                (room, asked) = (room - 1, true);
                 continue;
             }
             let (disk, parts) = self.reading_from(core, block, from);
-            let id = core.submit_parts(now, disk, self.class(disk), parts);
+            let needs_disk = parts.iter().any(|(action, _)| !action.needs_no_disk());
+            let Some(class) = self.asking_class(core, now, (disk, block), needs_disk) else {
+                continue;
+            };
+            room -= 1;
+            asked = true;
+            let id = core.submit_parts(now, disk, class, parts);
             self.forget_lost(block, from);
             *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
             self.note_end(core, block);
@@ -240,7 +256,7 @@ impl Stream {
         promise: Option<Promise>,
     ) {
         let len = ask.len_max.min(end - self.position);
-        if self.within_rate(core, now, len) {
+        if self.may_read_beyond(now) || self.within_rate(core, now, len) {
             self.held = len;
             let span = Span { offset: self.place(self.position), len };
             let ask = self.ask.take().expect("somebody asked");
@@ -279,7 +295,7 @@ impl Stream {
         let since = self.ask.and_then(|ask| ask.starved_since()).expect("starved just now");
         let patience = since.saturating_add(self.window.time(&self.contract));
         if now < patience {
-            self.wake_at(core, patience);
+            self.wake_by(core, patience);
         } else if self.gives_up(core, block, id) {
             self.declare_gap(core, now, has_writer);
         }

@@ -36,6 +36,7 @@
 //! top: so it can show what is there, and no program that keeps its contract from `s` on
 //! finds its window empty for it.
 
+use crate::admission::contract::Joined;
 use crate::api::*;
 use crate::core::Core;
 use crate::streams::shared::Shared;
@@ -43,6 +44,7 @@ use crate::streams::stream::{Lost, Slot, Stream};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use playout::Pace;
+use sched::Task;
 use units::{Bytes, Duration, Instant};
 
 /// Blocks that are looked at one by one; a longer window is taken to be empty.
@@ -101,6 +103,7 @@ impl Stream {
         self.position = to;
         self.shared = self.shared.map(|_| Shared::new(to));
         self.reuse(core, now, waiting, has_writer);
+        (self.excess_end, self.slack_end) = (0, 0);
         // Other policies do not look at the exact slack before they let others go first.
         let exact = core.config.policy.is(Policy::SLACK);
         if exact {
@@ -226,8 +229,9 @@ impl Stream {
         has_writer: bool,
     ) {
         waiting.sort_unstable();
-        let (mut waiting, early): (Vec<CommandId>, Vec<CommandId>) =
-            waiting.into_iter().partition(|&id| core.is_released(id, now));
+        let (mut waiting, early): (Vec<CommandId>, Vec<CommandId>) = waiting
+            .into_iter()
+            .partition(|&id| core.is_released(id, now) && !core.waits_in_slack(id));
         for block in self.window.first()..self.window.end() {
             if waiting.is_empty() || !self.has_data(core, block, has_writer) {
                 break;
@@ -266,10 +270,21 @@ impl Stream {
 
     /// From when on the contract holds in full.
     pub(crate) fn steady_from(&self, core: &Core, now: Instant, has_writer: bool) -> Instant {
+        self.steady_after(core, now, self.contract.at_once(), has_writer)
+    }
+
+    /// From when on it does for a program that may have so much before then.
+    pub(crate) fn steady_after(
+        &self,
+        core: &Core,
+        now: Instant,
+        before: Bytes,
+        has_writer: bool,
+    ) -> Instant {
         let Contract { rate, block: len, .. } = self.contract;
         let first = self.block_at(self.position);
-        let free = self.position % len + self.contract.at_once();
-        if self.window.len() + self.turn() > LOOK_MAX {
+        let free = self.position % len + before;
+        if !self.is_looked_at_by_block() {
             let open = self.window.iter().filter(|(_, slot)| **slot == Slot::Open);
             let not_asked = open.count() as u64;
             let period = rate.time_for(len);
@@ -288,6 +303,11 @@ impl Stream {
         steady
     }
 
+    /// Whether its window is short enough for that.
+    pub(crate) fn is_looked_at_by_block(&self) -> bool {
+        self.window.len() + self.turn() <= LOOK_MAX
+    }
+
     /// Blocks from one turn of a disk to its next one, at the most.
     fn turn(&self) -> u64 {
         let block = self.contract.rate.time_for(self.contract.block);
@@ -298,36 +318,50 @@ impl Stream {
 
     /// By when the blocks from the playout point on are in memory, to one turn behind the
     /// window.
-    fn there_by<'a>(
+    pub(crate) fn there_by<'a>(
         &'a self,
         core: &'a Core,
         now: Instant,
         has_writer: bool,
     ) -> impl Iterator<Item = (u64, Instant)> + 'a {
         let first = self.block_at(self.position);
-        // By when a block is there after its release, where that may be longer than a period.
         let response = self.odds.map_or(Duration::ZERO, |odds| odds.response);
-        let mut next: Vec<(DiskIndex, Instant, Duration)> = self
-            .tasks
-            .iter()
-            .map(|joined| (joined.disk, core.next_release(joined).max(now), joined.task.period))
-            .collect();
+        // Its next turn, the time between two, and by when a block is there after its turn.
+        let turns = |joined: &Joined| {
+            let Task { period, deadline, .. } = joined.task;
+            let within = deadline.saturating_add(core.advance(joined.disk)).max(period);
+            let next = core.next_release(joined).max(now);
+            (joined.disk, next, period, within.max(response))
+        };
+        let mut next: Vec<(DiskIndex, Instant, Duration, Duration)> =
+            self.tasks.iter().map(turns).collect();
         let end = self.window.end() + self.turn();
         let has_data = move |block: &u64| self.has_data(core, *block, has_writer);
         (first..end).take_while(has_data).map(move |block| {
             let slot = self.window.get(block);
             let by = match slot {
                 Some(Slot::Ready | Slot::Loaded | Slot::Failed(..)) => now,
-                Some(&Slot::Moving(id)) => core.there_by(id, now).max(now),
+                // In the slack it waits for a turn like one that was not asked for.
+                Some(&Slot::Moving(id)) if !core.waits_in_slack(id) => {
+                    match core.there_by(id, now).max(now) {
+                        // It was begun in the slack, which covers it in its turn.
+                        Instant::MAX => {
+                            let own = next.iter().find(|(disk, ..)| *disk == id.disk());
+                            let &(_, turn, _, within) = own.expect("a task on each of its disks");
+                            turn.saturating_add(within)
+                        }
+                        by => by,
+                    }
+                }
                 slot => {
                     let disk = self.disk_of(core, block);
                     let own = next.iter_mut().find(|(other, ..)| *other == disk);
-                    let (_, release, period) = own.expect("a task on each of its disks");
+                    let (_, release, period, within) = own.expect("a task on each of its disks");
                     if slot == Some(&Slot::Nowhere) {
                         // The stray in its place is done within a period.
                         *release = (*release).max(now + *period);
                     }
-                    let by = *release + response.max(*period);
+                    let by = *release + *within;
                     *release += *period;
                     by
                 }

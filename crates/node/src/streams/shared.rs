@@ -13,6 +13,8 @@ pub(crate) struct Shared {
     pub point: Bytes,
     /// The playout point could not follow at once, and has been counted for it.
     pub lags: bool,
+    /// A reader's program waits, and had more than its rate when it said so.
+    pub waits: bool,
     /// What a ring gave up and the program was told as gaps, from here to there; the playout point
     /// passes it for nothing.
     pub gap: (Bytes, Bytes),
@@ -20,7 +22,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(at: Bytes) -> Self {
-        Self { told: at, program: at, point: at, lags: false, gap: (at, at) }
+        Self { told: at, program: at, point: at, lags: false, waits: false, gap: (at, at) }
     }
 
     /// The program is told that these bytes were given up. One gap counts at a time: where another

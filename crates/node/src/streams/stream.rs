@@ -20,7 +20,6 @@ use crate::limits;
 use crate::memory::places::WindowMemory;
 use crate::streams::landing::Landed;
 use crate::streams::shared::Shared;
-use crate::volumes::rings;
 use crate::volumes::writes::Claim;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -159,10 +158,12 @@ pub(crate) struct Stream {
     /// the stream's turn (`partial.rs`).
     pub partial: Option<Partial>,
     pub partial_had_turn: Option<u64>,
-    /// Writer: in the blocks before this one bytes may have gone beyond its rate (`excess.rs`).
+    /// In the blocks before this one bytes may have gone beyond its rate (`excess.rs`).
     pub excess_end: u64,
-    /// Writer: of the blocks before this one some may wait in the slack, full, without a turn.
+    /// Of the blocks before this one some may wait in the slack, whole, without a turn.
     pub slack_end: u64,
+    /// Reader: it has just been given more than its rate.
+    pub went_beyond: bool,
     /// Writer: it goes to another place (`going.rs`).
     pub going: Option<Going>,
     /// Writer: it has gone to another place, and readers of its volume do not know yet.
@@ -224,6 +225,7 @@ impl Stream {
             partial_had_turn: None,
             excess_end: 0,
             slack_end: 0,
+            went_beyond: false,
             going: None,
             has_arrived: false,
             sought: None,
@@ -484,7 +486,7 @@ impl Stream {
         if let Some(ask) = &mut self.ask {
             ask.throttle(&mut self.account);
         }
-        self.wake_at(core, when);
+        self.wake_by(core, when);
         false
     }
 
@@ -623,8 +625,7 @@ pub(crate) fn admit(
     let blocks = contract::window_blocks(asked, &shares, mode, core.late);
     if mode.writes() {
         let on = core.store.volume(volume).expect("it was found");
-        let window = asked.block.saturating_mul(blocks);
-        rings::check(on, asked, window, core.config.commit_interval)?;
+        core.check_ring(on, asked, (&shares, mode))?;
     }
     let patience = match mode {
         Mode::Read => asked.rate.time_for(asked.block) / 2,

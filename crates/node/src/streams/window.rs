@@ -97,15 +97,28 @@ impl Stream {
         if self.has_no_more(core) {
             return Ok(Reply::Done);
         }
-        if self.pace.may_pass(shared.program - shared.point + Bytes::new(1)) <= now {
+        let when = self.pace.may_pass(shared.program - shared.point + Bytes::new(1));
+        if when <= now {
             self.starved(now);
-        } else if let Some(shared) = &mut self.shared
-            && !shared.lags
-        {
-            shared.lags = true;
-            self.account.throttled += 1;
+            return Ok(Reply::Done);
         }
+        if let Some(shared) = &mut self.shared {
+            self.account.throttled += u64::from(!shared.lags);
+            (shared.lags, shared.waits) = (true, true);
+        }
+        self.wake_by(core, when);
         Ok(Reply::Done)
+    }
+
+    /// A reader's program that waited when the rate did not allow it more waits still when it does.
+    fn waits_within_rate(&mut self, core: &mut Core, now: Instant) {
+        let Some(shared) = self.shared.filter(|shared| shared.waits) else { return };
+        let when = self.pace.may_pass(shared.program - shared.point + Bytes::new(1));
+        if when <= now {
+            self.starved(now);
+        } else {
+            self.wake_by(core, when);
+        }
     }
 
     /// There is nothing that the program could be told.
@@ -134,14 +147,20 @@ impl Stream {
         let Some(mut shared) = self.shared else { return };
         let before = self.block_at(shared.point);
         if shared.point < shared.program {
-            // What a ring gave up costs nothing.
-            shared.point = shared.behind_gap();
-            let passes = (shared.upto_gap() - shared.point).min(self.pace.available(now));
-            self.pace.spend(passes, now);
-            shared.point += passes;
-            if shared.point == shared.upto_gap() {
+            // What a ring gave up costs nothing: what lies before it passes, and what lies behind it.
+            for _ in 0..2 {
                 shared.point = shared.behind_gap();
+                let all = shared.upto_gap() - shared.point;
+                let passes = all.min(self.pace.available(now));
+                self.pace.spend(passes, now);
+                shared.point += passes;
+                if self.may_read_beyond(now) {
+                    self.goes_beyond(shared.upto_gap(), all - passes);
+                    self.pace.spend(all - passes, now);
+                    shared.point = shared.upto_gap();
+                }
             }
+            shared.point = shared.behind_gap();
             let block_len = self.contract.block;
             let left = shared.program - shared.point;
             if left.is_zero() {
@@ -164,7 +183,7 @@ impl Stream {
 
     /// A shared reader's next piece, if it is asked for and there.
     pub(crate) fn tell_data(&mut self, core: &mut Core, now: Instant, has_writer: bool) {
-        let (Some(ask), Some(shared)) = (self.ask, self.shared) else { return };
+        let (Some(_), Some(shared)) = (self.ask, self.shared) else { return };
         let length = core.store.volume(self.volume).expect("open volumes stay").length();
         if shared.told >= length {
             if !has_writer {
@@ -186,6 +205,10 @@ impl Stream {
         if self.is_early_with_disk(block) {
             return;
         }
+        if matches!(self.slot_at(offset), Some(Slot::Moving(_))) {
+            self.waits_within_rate(core, now);
+        }
+        let Some(ask) = self.ask else { return };
         match self.slot_at(offset) {
             Some(Slot::Ready) => {
                 let end = self.end_of(block, length);
@@ -264,7 +287,8 @@ impl Stream {
         promise: Option<Promise>,
     ) {
         let ask = self.ask.take().expect("somebody asked");
-        self.shared.as_mut().expect("a shared window").told = told;
+        let shared = self.shared.as_mut().expect("a shared window");
+        (shared.told, shared.waits) = (told, false);
         core.answer_promised(ask.ticket, result, promise);
     }
 

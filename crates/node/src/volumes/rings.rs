@@ -23,14 +23,18 @@ pub(crate) fn least(contract: &Contract, window: Bytes, interval: Duration) -> B
     (ahead(contract, window, interval) + RING_GRAIN).saturating_mul(2)
 }
 
-/// Refuses a contract for the writer of a ring that would have to give up more than half of it.
+/// Refuses a contract for the writer of a ring that would have to give up more than half of it with
+/// the window for the configured latency of the host. Where the host is later than that now, the window is
+/// longer for a while and the ring gives up more of itself; it only has to be long enough for that.
 pub(crate) fn check(
     volume: &Volume,
     contract: &Contract,
-    window: Bytes,
+    (configured, now): (Bytes, Bytes),
     interval: Duration,
 ) -> Result<(), Error> {
-    let (size, least) = (volume.size(), least(contract, window, interval));
+    let least = least(contract, configured, interval);
+    let now = ahead(contract, now, interval).saturating_add(RING_GRAIN * 2);
+    let (size, least) = (volume.size(), least.max(now));
     if volume.is_ring() && size < least {
         return Err(Error::RingTooSmall { size, least: least.round_up(RING_GRAIN) });
     }

@@ -97,6 +97,35 @@ fn check_held(driver: &mut Driver) {
     }
 }
 
+/// A ring that is long enough for its camera on a calm host stays so while the host is late: the
+/// window is longer then, and more is given up ahead. Refused is what that leaves no room for.
+#[test]
+fn a_ring_that_is_long_enough_stays_so_while_the_host_is_late() {
+    let setup = Setup::new(1).with(|config| config.memory = Bytes::mib(512));
+    let mut driver = ring_in(setup, Bytes::mib(32));
+    let contract = Contract { burst: Bytes::mib(8), ..camera() };
+    let refused = driver.ask(open("ring", Mode::Write, contract, Bytes::ZERO));
+    let Err(Error::RingTooSmall { least, .. }) = refused else { panic!("{refused:?}") };
+    driver.done(delete("ring"));
+    driver.done(create_ring("ring", least));
+    let late = Duration::from_secs(4);
+    driver.done(Op::HostLatency { latency: late });
+    let stream = driver.writer("ring", contract);
+    let window = driver.node.stream(stream).unwrap().window;
+    assert!(window >= camera().rate.bytes_in(late), "{window}");
+    record_in_time(&mut driver, stream, least * 2 + PART);
+    let now = driver.node.stream(stream).unwrap();
+    assert_eq!((now.account.underruns, now.account.late_requests), (0, 0));
+    check_held(&mut driver);
+    let (start, end) = held(&driver);
+    assert!(end - start >= least / 4, "{} of {least}", end - start);
+    driver.close(stream).unwrap();
+    driver.done(Op::HostLatency { latency: Duration::from_secs(40) });
+    let refused = driver.ask(open("ring", Mode::Write, contract, end.round_up(PART)));
+    let Err(Error::RingTooSmall { size, least: more }) = refused else { panic!("{refused:?}") };
+    assert!(size == least && more > least, "{more}");
+}
+
 #[test]
 fn a_writer_goes_on_where_a_volume_would_be_full() {
     let size = Bytes::mib(96);

@@ -4,7 +4,7 @@
 //! A block of 64 KiB at 1 MiB/s is used up in 62.5 ms, and costs a disk 10.625 ms.
 
 use crate::driver::*;
-use node::{Contract, Error, Mode, Op, Placement, Reply, StreamId};
+use node::{Contract, Error, Mode, Op, Placement, Priority, Reply, StreamId};
 use units::{Bytes, Direction, Duration, Instant, Rate};
 
 const PERIOD: Duration = Duration::from_micros(62_500);
@@ -35,18 +35,57 @@ fn playout_begins_when_what_follows_will_be_in_time_and_goes_at_the_rate() {
     assert!((PERIOD * 2..=PERIOD * 5 / 2).contains(&began), "{began:?}");
     let started = driver.now;
     for block in 1..=40 {
+        driver.run_to(started + PERIOD * block);
         let (offset, bytes) = driver.next(stream, BLOCK);
         assert_eq!(offset, BLOCK * block);
         assert!(bytes == pattern(1, offset, BLOCK));
-        assert_eq!(driver.now - started, PERIOD * block, "no sooner and no later");
+        assert_eq!(driver.now - started, PERIOD * block, "no later");
     }
     let status = driver.node.stream(stream).unwrap();
     let account = status.account;
     assert_eq!((account.underruns, account.late_requests, account.gaps), (0, 0, Bytes::ZERO));
-    assert_eq!(account.throttled, 40, "each but the first was asked for too soon");
+    assert_eq!((account.throttled, account.excess), (0, Bytes::ZERO));
     assert_eq!((account.moved, status.position), (BLOCK * 41, BLOCK * 41));
     assert_eq!((status.mode, status.contract, status.open_since), (Mode::Read, usual(), opened));
     assert!(account.latency_max <= PERIOD && account.requests >= 41);
+}
+
+/// A reader that asks for more than its rate has it while the disk has time; each of its turns
+/// stays what it was. Where others want the disk as well it shares the slack with them, and
+/// comes back to its rate after one wait.
+#[test]
+fn what_a_reader_asks_for_beyond_its_rate_it_has_while_the_disk_has_time() {
+    let mut driver = film(1, 16);
+    let stream = driver.reader("film", usual());
+    driver.next(stream, BLOCK);
+    let started = driver.now;
+    (1..=40).for_each(|_| drop(driver.next(stream, BLOCK)));
+    let took = driver.now - started;
+    assert!(took <= cost(BLOCK) * 42, "{took:?}: as fast as the disk is, not in {:?}", PERIOD * 40);
+    let account = device(&driver, stream);
+    assert!(account.excess >= BLOCK * 30, "{account:?}");
+    assert_eq!((account.underruns, account.late_requests), (0, 0));
+    // Others take all the slack now. What it wants beyond that it has in turns with them.
+    for at in 0..64 {
+        driver.begin(read_as(
+            "film",
+            Bytes::mib(15) - BLOCK * at * 2,
+            BLOCK,
+            Priority::Interactive,
+        ));
+    }
+    let busy = driver.now;
+    // The window holds two blocks, and what follows is there by the second turn.
+    (0..3).for_each(|_| drop(driver.next(stream, BLOCK)));
+    assert!(driver.now - busy <= PERIOD * 2 + cost(BLOCK), "{:?}", driver.now - busy);
+    let back = driver.now;
+    for block in 1..=8 {
+        driver.run_to((back + PERIOD * block).max(driver.now));
+        driver.next(stream, BLOCK);
+        assert!(driver.now <= back + PERIOD * (block + 1), "{:?}", driver.now - back);
+    }
+    let account = device(&driver, stream);
+    assert_eq!((account.underruns, account.late_requests), (0, 0));
 }
 
 /// A program that takes pieces of a block has them, and holds one at a time.
@@ -299,21 +338,26 @@ fn a_contract_is_changed_while_the_stream_is_open() {
     // Half as fast, at once: a block in 125 ms.
     let told = driver.at_once(change(1 << 19, BLOCK * 2, BLOCK));
     assert_eq!(told, Ok(Reply::Stream { stream, window: BLOCK * 4 }), "a burst of two blocks");
-    let rate = |driver: &mut Driver, blocks: u64| {
-        let from = driver.now;
-        (0..blocks).for_each(|_| drop(driver.next(stream, BLOCK)));
-        driver.now - from
+    // Blocks a time apart: how much of them went beyond the rate, and how long they took.
+    let blocks = |driver: &mut Driver, count: u64, apart: Duration| {
+        let (from, before) = (driver.now, device(driver, stream).excess);
+        for block in 0..count {
+            driver.run_to((from + apart * block).max(driver.now));
+            driver.next(stream, BLOCK);
+        }
+        (device(driver, stream).excess - before, driver.now - from)
     };
-    rate(&mut driver, 8);
-    assert_eq!(rate(&mut driver, 8), PERIOD * 2 * 8);
+    let (excess, _) = blocks(&mut driver, 8, PERIOD);
+    assert!(excess >= BLOCK * 2 && excess <= BLOCK * 6, "{excess}: of eight at twice the rate");
+    driver.run(PERIOD * 4);
+    assert_eq!(blocks(&mut driver, 8, PERIOD * 2), (Bytes::ZERO, PERIOD * 2 * 7));
     let told = driver.at_once(change(3 << 19, Bytes::ZERO, BLOCK));
     assert_eq!(told, Ok(Reply::Stream { stream, window: BLOCK * 3 }), "the burst has gone");
-    let changed = driver.now;
-    rate(&mut driver, 8);
-    let faster = PERIOD * 2 / 3;
-    assert!(driver.now - changed >= faster * 8, "not sooner than at the new rate");
-    let took = rate(&mut driver, 16);
-    assert!(took >= faster * 16 && took <= (faster + Duration::from_nanos(1)) * 16, "{took:?}");
+    let faster = PERIOD * 2 / 3 + Duration::from_nanos(1);
+    let (excess, _) = blocks(&mut driver, 8, faster);
+    assert!(!excess.is_zero(), "the rate is another one from when the window follows");
+    driver.run(PERIOD * 4);
+    assert_eq!(blocks(&mut driver, 16, faster), (Bytes::ZERO, faster * 15));
     let account = device(&driver, stream);
     assert_eq!((account.underruns, account.late_requests), (0, 0));
     assert_eq!(driver.node.status(driver.now).memory.windows, BLOCK * 3);
