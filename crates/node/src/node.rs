@@ -113,13 +113,16 @@ impl Node {
     }
 
     /// A command has ended in its disk's queue.
-    pub fn command_ended(&mut self, now: Instant, ended: CommandEnded) {
+    pub fn command_ended(&mut self, now: Instant, mut ended: CommandEnded) {
         self.core.search = None;
         self.tell_time(now);
         let disk = ended.disk;
-        let mut latest = None;
-        for ended in ended.each() {
-            let ended = self.core.command_ended(ended);
+        let others = ended.take_others();
+        let ended = self.core.command_ended(ended);
+        self.ended(now, ended);
+        let mut latest = self.finished;
+        for other in others {
+            let ended = self.core.command_ended(other);
             self.ended(now, ended);
             let order = |finished: &Finished| (finished.late_by, finished.latency);
             latest = latest.into_iter().chain(self.finished).max_by_key(order);

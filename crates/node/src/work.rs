@@ -114,7 +114,9 @@ impl Work {
 
     /// The same in the box of one that has ended.
     pub(crate) fn anew(mut self, owner: Owner, action: DiskAction) -> Self {
-        *self.0 = Inside::new(owner, action);
+        // Field by field: as one they would be put together elsewhere, and moved here.
+        (self.owner, self.action) = (owner, action);
+        (self.chunk, self.merged, self.is_alone) = (None, None, false);
         self
     }
 
@@ -327,11 +329,12 @@ pub struct CommandEnded {
 }
 
 impl CommandEnded {
-    /// One for each request that the command served. Where it failed, and served requests of several
-    /// operations, each of these is to be [tried by itself](Self::again): the device failed on what
-    /// one of them is for, and nobody else's fails for it.
-    pub(crate) fn each(mut self) -> impl Iterator<Item = Self> {
-        let Self { disk, finished, result, .. } = self;
+    /// Takes out what the command did for other requests than its own, one for each. Where it failed,
+    /// and served requests of several operations, each of these is to be
+    /// [tried by itself](Self::again): the device failed on what one of them is for, and nobody
+    /// else's fails for it.
+    pub(crate) fn take_others(&mut self) -> impl Iterator<Item = Self> + use<> {
+        let Self { disk, finished, result, .. } = *self;
         let with = core::mem::take(&mut self.of_queue.with);
         let merged = self.of_queue.work.merged.take();
         let of_others = merged.as_ref().is_some_and(|merged| merged.of_others);
@@ -340,10 +343,7 @@ impl CommandEnded {
             self.of_queue.work.action = merged.own;
         }
         self.is_again = is_again;
-        let others = with.into_iter();
-        let others =
-            others.map(move |of_queue| Self { disk, finished, result, of_queue, is_again });
-        core::iter::once(self).chain(others)
+        with.into_iter().map(move |of_queue| Self { disk, finished, result, of_queue, is_again })
     }
 
     /// What is to be tried by itself, where that is so.

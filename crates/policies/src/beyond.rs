@@ -62,15 +62,15 @@ pub(super) fn pick(
     waits_long: impl Fn(&View<'_>, &Waiting) -> bool,
 ) -> Option<Waiting> {
     for _ in 0..TRIES {
-        let pick = elevator.pick(view)?;
-        if may(view, &pick.request) {
+        let (&request, pick) = elevator.pick(view)?;
+        if may(view, &request) {
             elevator.took(&pick);
-            return Some(pick.request);
+            return Some(request);
         }
-        if !waits_long(view, &pick.request) {
+        if !waits_long(view, &request) {
             return None;
         }
-        view.set_long(pick.request.key);
+        view.set_long(pick.key);
     }
     None
 }

@@ -58,13 +58,13 @@ impl Policy for BubbleUp {
         }
         let stream = self.streams.next(view.now());
         let interactive = self.rest.elevator.pick(view);
-        let interactive = interactive.filter(|pick| pick.request.synchronous || pick.aged);
-        if let (Some(_), Some(pick)) = (stream, interactive)
-            && self.fill(view.predicted(&pick.request))
+        let interactive = interactive.filter(|(request, pick)| request.synchronous || pick.aged);
+        if let (Some(_), Some((request, pick))) = (stream, interactive)
+            && self.fill(view.predicted(request))
         {
             self.rest.elevator.took(&pick);
-            self.streams.remove(&pick.request);
-            return Choice::Start(pick.request.key);
+            self.streams.remove(request);
+            return Choice::Start(pick.key);
         }
         let choice = match stream {
             Some(key) => Choice::Start(key),

@@ -25,14 +25,14 @@ impl Policy for Lst {
         let best_effort = oldest(view);
         let queues = view.queues();
         let Some(ready) = queues.ready_first() else {
-            let order = [best_effort.as_ref(), queues.early_first(), queues.background_first()];
+            let order = [best_effort, queues.early_first(), queues.background_first()];
             return match order.into_iter().flatten().next() {
                 Some(request) => Choice::Start(request.key),
                 None => Choice::Wait { until: None },
             };
         };
         if let Some(request) = best_effort
-            && view.now().saturating_add(view.predicted(&request)) <= latest_start(view)
+            && view.now().saturating_add(view.predicted(request)) <= latest_start(view)
         {
             return Choice::Start(request.key);
         }

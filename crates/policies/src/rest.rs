@@ -27,9 +27,9 @@ impl Rest {
 
     /// Best effort, background.
     pub(super) fn without_contract(&mut self, view: &View<'_>) -> Choice {
-        if let Some(pick) = self.elevator.pick(view) {
+        if let Some((_, pick)) = self.elevator.pick(view) {
             self.elevator.took(&pick);
-            return Choice::Start(pick.request.key);
+            return Choice::Start(pick.key);
         }
         match view.queues().background_first() {
             Some(background) => Choice::Start(background.key),

@@ -165,7 +165,8 @@ impl View<'_> {
     }
     /// What the disk holds: each request and the bound on its device time.
     pub fn in_flight(&self) -> impl ExactSizeIterator<Item = (&Waiting, Duration)> {
-        self.core.in_flight.iter().map(|flight| (&flight.request, flight.predicted))
+        let Core { in_flight, queues, .. } = &*self.core;
+        in_flight.iter().map(|flight| (queues.at(flight.slot), flight.predicted))
     }
     /// Bound on the device time that is given away for a request, were it started next: with
     /// what another one loses that it interrupts.

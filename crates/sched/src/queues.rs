@@ -1,6 +1,7 @@
 //! The requests that wait on one disk, in every order that policies ask for.
 //!
-//! Invariants: each waiting request has a slot that `by_key` knows, and is in exactly
+//! Invariants: each waiting request has a slot that `by_key` knows (one that was started has its
+//! slot, too, which its flight knows), and is in exactly
 //! one of `ready`, `early`, `sweeps`, `background`, or held back behind an earlier
 //! ordered request of its flow (which may also be in flight). But a request to a server
 //! that has entered a container is in `ready` and in `sweeps`: it has a deadline, and
@@ -237,7 +238,8 @@ impl Queues {
         all
     }
 
-    fn at(&self, slot: u32) -> &Waiting {
+    /// A request that waits, or that was started, by its slot.
+    pub(crate) fn at(&self, slot: u32) -> &Waiting {
         &self.slots[slot as usize]
     }
 
@@ -399,13 +401,25 @@ impl Queues {
         theirs.filter(|waiting| !waiting.is_real_time() && self.may_run(waiting.key))
     }
 
-    /// Takes a request out, to run it or to drop it.
+    /// Takes a request out, to drop it.
     pub(crate) fn take(&mut self, key: u64) -> Option<Waiting> {
+        let slot = self.take_to_start(key)?;
+        self.vacant.push(slot);
+        Some(*self.at(slot))
+    }
+
+    /// A request waits no more, but keeps its slot until [`Queues::vacate`]: it is too large to be
+    /// copied without need.
+    pub(crate) fn take_to_start(&mut self, key: u64) -> Option<u32> {
         let slot = self.by_key.remove(key)?;
         self.dequeue(slot);
         self.over_cost -= usize::from(self.at(slot).over_cost);
+        Some(slot)
+    }
+
+    /// The slot of a request that was started is free for the next that is put in.
+    pub(crate) fn vacate(&mut self, slot: u32) {
         self.vacant.push(slot);
-        Some(*self.at(slot))
     }
 
     /// The request is done or dropped: the next one of its flow, which is returned, may

@@ -57,11 +57,11 @@ impl News {
 
     /// The same of an answer of the node; of a refusal when what is left is searched.
     pub(super) fn told(&mut self, call: Call, search: Option<Box<RateSearch>>) {
-        match (call, search) {
-            (Call { callback, result: Err(error), .. }, Some(search)) => {
-                self.refusals.push((callback, error, search));
+        match (&call.result, search) {
+            (Err(error), Some(search)) => {
+                self.refusals.push((call.callback, error.clone(), search));
             }
-            (call, _) => self.calls.push(call),
+            _ => self.calls.push(call),
         }
     }
 }

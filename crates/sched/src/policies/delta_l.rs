@@ -55,15 +55,15 @@ impl Policy for DeltaL {
         }
         // What is not covered by all of the static slack never will be.
         let elevator = self.elevator;
-        let next = |view: &View<'_>| elevator.pick(view);
-        let pick = long::first_of(view, next, |pick| &pick.request, |_, _| false);
+        let pick = long::first_of(view, |view| elevator.pick(view), |_, _| false);
         let pick = pick.map(|(pick, _)| pick);
+        let best_effort = pick.and_then(|pick| view.queues().get(pick.key)).copied();
         if let Some(ready) = ready {
-            if let Some(pick) = pick
-                && self.spend(view, &pick.request)
+            if let Some((pick, request)) = pick.zip(best_effort)
+                && self.spend(view, &request)
             {
                 self.elevator.took(&pick);
-                return Choice::Start(pick.request.key);
+                return Choice::Start(pick.key);
             }
             return if view.in_flight().len() == 0 || self.spend(view, &ready) {
                 Choice::Start(ready.key)
@@ -75,10 +75,10 @@ impl Policy for DeltaL {
         let near = early.filter(|early| is_near(view, early));
         let background = view.queues().background_first().copied();
         let first = if pick.is_some_and(|pick| pick.aged) { None } else { near };
-        let order = [first, pick.map(|pick| pick.request), early, background];
+        let order = [first, best_effort, early, background];
         for request in order.into_iter().flatten() {
             if self.spend(view, &request) {
-                if let Some(pick) = pick.filter(|pick| pick.request.key == request.key) {
+                if let Some(pick) = pick.filter(|pick| pick.key == request.key) {
                     self.elevator.took(&pick);
                 }
                 return Choice::Start(request.key);

@@ -24,9 +24,9 @@ impl Policy for Edf {
         if let Some(request) = queues.ready_first().or_else(|| queues.early_first()) {
             return Choice::Start(request.key);
         }
-        if let Some(pick) = self.elevator.pick(view) {
+        if let Some((_, pick)) = self.elevator.pick(view) {
             self.elevator.took(&pick);
-            return Choice::Start(pick.request.key);
+            return Choice::Start(pick.key);
         }
         match view.queues().background_first() {
             Some(request) => Choice::Start(request.key),

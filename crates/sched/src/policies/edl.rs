@@ -50,8 +50,11 @@ impl Policy for Edl {
             Trial::None => false,
         };
         let covers = |view: &mut View<'_>, cost| view.slack_covers(cost);
-        let first = |view: &mut View<'_>| long::first_of(view, oldest, |one| one, covers);
-        let best_effort = if held { None } else { first(view) };
+        let best_effort = if held {
+            None
+        } else {
+            long::first_of(view, |view| oldest(view).map(|one| (one, *one)), covers)
+        };
         let early = view.queues().early_first().copied();
         let background = view.queues().background_first().copied();
         let idle = |request: &Waiting| ready.is_none() || !request.is_real_time();
@@ -76,9 +79,8 @@ impl Policy for Edl {
 
     fn beside(&mut self, view: &mut View<'_>) -> Option<u64> {
         let (last, _) = view.in_flight().last()?;
-        let next =
-            if last.is_real_time() { view.queues().ready_first().copied() } else { oldest(view) };
-        let next = next?;
+        let next = if last.is_real_time() { view.queues().ready_first() } else { oldest(view) };
+        let next = *next?;
         view.may_go_beside(&next).then_some(next.key)
     }
 

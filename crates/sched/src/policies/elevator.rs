@@ -36,26 +36,26 @@ struct Turn {
 /// A choice that becomes final with [`Elevator::took`].
 #[derive(Clone, Copy, Debug)]
 pub struct Pick {
-    /// The request.
-    pub request: Waiting,
+    /// Of the request.
+    pub key: u64,
     /// Over its age: goes before early requests under contract too.
     pub aged: bool,
     after: Elevator,
 }
 
 impl Elevator {
-    /// The next best-effort request.
-    pub fn pick(&self, view: &View<'_>) -> Option<Pick> {
+    /// The next best-effort request, and the choice.
+    pub fn pick<'a>(&self, view: &'a View<'_>) -> Option<(&'a Waiting, Pick)> {
         let mut after = Self { passed: 0, ..*self };
         if let Some(synchronous) = over_age(view) {
             if self.passed + 1 >= AGED_EVERY {
                 let request = after.turn(view, synchronous)?;
-                return Some(Pick { request: *request, aged: true, after });
+                return Some((request, Pick { key: request.key, aged: true, after }));
             }
             after.passed = self.passed + 1;
         }
         let request = after.turn(view, true).or_else(|| after.turn(view, false))?;
-        Some(Pick { request: *request, aged: false, after })
+        Some((request, Pick { key: request.key, aged: false, after }))
     }
 
     /// The request is started.

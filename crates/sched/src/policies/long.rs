@@ -31,22 +31,21 @@ use units::{Duration, Instant};
 /// [`LONG_TRIES`] at the most.
 pub(super) fn pick(elevator: &Elevator, view: &mut View<'_>) -> Option<(Pick, Duration)> {
     let covers = |view: &mut View<'_>, cost| view.slack_covers(cost);
-    first_of(view, |view| elevator.pick(view), |pick| &pick.request, covers)
+    first_of(view, |view| elevator.pick(view), covers)
 }
 
 /// The same of requests in any order, and with any slack.
 pub(super) fn first_of<T>(
     view: &mut View<'_>,
-    next: impl Fn(&View<'_>) -> Option<T>,
-    request: impl Fn(&T) -> &Waiting,
+    next: impl for<'a> Fn(&'a View<'_>) -> Option<(&'a Waiting, T)>,
     covers: impl Fn(&mut View<'_>, Duration) -> bool,
 ) -> Option<(T, Duration)> {
     for _ in 0..LONG_TRIES {
-        let found = next(view)?;
-        let request = request(&found);
+        let (request, found) = next(view)?;
         let (bound, key) = (view.bound_of(request), request.key);
         let cost = view.with_lost_to(key, bound);
-        if !view.is_long_at(request, bound) || covers(view, cost) {
+        let is_long = view.is_long_at(request, bound);
+        if !is_long || covers(view, cost) {
             return Some((found, cost));
         }
         view.set_long(key);

@@ -4,7 +4,7 @@ use crate::policy::View;
 use crate::queues::Waiting;
 
 /// The best-effort request that came first.
-pub fn oldest(view: &View<'_>) -> Option<Waiting> {
+pub fn oldest<'a>(view: &'a View<'_>) -> Option<&'a Waiting> {
     let both = [true, false].map(|synchronous| view.queues().best_effort_oldest(synchronous));
-    both.into_iter().flatten().min_by_key(|request| request.arrival).copied()
+    both.into_iter().flatten().min_by_key(|request| request.arrival)
 }

@@ -87,12 +87,12 @@ impl Policy for Slack {
             let ready = view.queues().ready_first().copied()?;
             return view.may_go_beside(&ready).then_some(ready.key);
         }
-        let pick = self.elevator.pick(view)?;
-        if !view.may_go_beside(&pick.request) {
+        let (&request, pick) = self.elevator.pick(view)?;
+        if !view.may_go_beside(&request) {
             return None;
         }
         self.elevator.took(&pick);
-        Some(pick.request.key)
+        Some(pick.key)
     }
 
     fn has_online_slack(&self) -> bool {
@@ -127,7 +127,7 @@ impl Slack {
             {
                 self.draining = false;
                 self.elevator.took(&pick);
-                return Choice::Start(pick.request.key);
+                return Choice::Start(pick.key);
             }
             self.draining = !burst.is_zero();
         }
@@ -145,12 +145,12 @@ impl Slack {
         let background = background.filter(|_| !held && pick.is_none() && early.is_none());
         // Their keys and costs: the requests themselves take many words each.
         let of = |request: &Waiting| (request.key, view.predicted(request));
-        let best_effort = pick.as_ref().map(|(pick, cost)| (pick.request.key, *cost));
+        let best_effort = pick.as_ref().map(|(pick, cost)| (pick.key, *cost));
         let aged = best_effort.filter(|_| pick.as_ref().is_some_and(|(pick, _)| pick.aged));
         let order = [aged, near.map(of), best_effort, far.map(of), background.map(of)];
         for (key, cost) in order.into_iter().flatten() {
             if view.is_overcommitted() || view.slack_covers(cost) {
-                if let Some((pick, _)) = pick.as_ref().filter(|(pick, _)| pick.request.key == key) {
+                if let Some((pick, _)) = pick.as_ref().filter(|(pick, _)| pick.key == key) {
                     self.elevator.took(pick);
                 }
                 return Choice::Start(key);

@@ -56,9 +56,7 @@ impl Core {
         let (longer, own) = (self.longer_in_any_order(), self.with_gap(anywhere));
         let all = longer.saturating_add(own);
         let ends = self.free_at(now).saturating_add(all);
-        let is_late =
-            |flight: &Flight| ends > flight.request.promised.min(flight.request.times.deadline);
-        if self.in_flight.iter().any(is_late) {
+        if self.is_late_at(ends) {
             return false;
         }
         if !request.is_real_time() {
@@ -80,8 +78,9 @@ impl Core {
     ) -> Duration {
         assert!(self.queues.may_run(key), "the policy chose a request that may not run: {key}");
         let in_slack = self.queues.ready_first().is_some();
-        let request = self.take_to_start(key);
-        let anywhere = self.anywhere(predict, &request).expect("it may go beside others");
+        let slot = self.take_to_start(key);
+        let request = self.queues.at(slot);
+        let anywhere = self.anywhere(predict, request).expect("it may go beside others");
         let longer = self.longer_in_any_order();
         self.busy_until =
             self.free_at(now).saturating_add(longer).saturating_add(self.with_gap(anywhere));
@@ -93,7 +92,7 @@ impl Core {
             self.head = end;
         }
         let (predicted, rest, anywhere) = (anywhere, DONE, Some(anywhere));
-        self.in_flight.push_back(Flight { request, started: now, predicted, rest, anywhere });
+        self.in_flight.push_back(Flight { key, slot, started: now, predicted, rest, anywhere });
         predicted
     }
 }

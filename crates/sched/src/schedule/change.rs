@@ -223,7 +223,8 @@ impl Core {
             }
         }
         for flight in &mut self.in_flight {
-            if flight.rest.commands > 0 && flight.request.class.task() == Some(id) {
+            let class = self.queues.at(flight.slot).class;
+            if flight.rest.commands > 0 && class.task() == Some(id) {
                 flight.rest.bound = flight.rest.bound.max(rest_of(flight.rest.commands));
             }
         }

@@ -54,7 +54,9 @@ pub(crate) struct Core {
 /// A command that the disk has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
-    pub request: Waiting,
+    pub key: u64,
+    /// Where the request is in the queues.
+    pub slot: u32,
     pub started: Instant,
     pub predicted: Duration,
     /// What is left of the request when the command has ended; nothing where it is one.
@@ -288,10 +290,11 @@ impl Core {
             cost: cost.as_nanos(),
         };
         let left = self.in_flight.iter().filter(|flight| flight.rest.commands > 0);
-        let left = left.filter(|flight| flight.request.is_covered());
-        let left = left.map(move |Flight { request, rest, .. }| {
+        let left = left.map(|flight| (self.queues.at(flight.slot), flight.rest));
+        let left = left.filter(|(request, _)| request.is_covered());
+        let left = left.map(move |(request, rest)| {
             let resume = if moved { request.resume } else { Duration::ZERO };
-            of(request, self.cost_of(rest).saturating_add(resume))
+            of(request, self.cost_of(&rest).saturating_add(resume))
         });
         let holder = self.holder.filter(|_| moved).and_then(|key| self.queues.get(key));
         let returns = holder.map(move |holder| of(holder, holder.resume));
@@ -458,7 +461,7 @@ impl Core {
             if waiting.is_real_time() {
                 self.servers.refund(task.index, waiting.times, waiting.cost);
             }
-            self.took(&waiting);
+            self.took(waiting.class, waiting.arrival, waiting.times);
         }
         if let Some(next) = self.queues.settle(key, waiting.class) {
             self.line_up(next);
@@ -475,7 +478,7 @@ impl Core {
             // It leaves its container, and the budget to others.
             self.servers.refund(task.index, waiting.times, waiting.cost);
             self.queues.leave(key);
-            self.took(&waiting);
+            self.took(waiting.class, waiting.arrival, waiting.times);
             self.meter = Meter::unknown();
         } else {
             self.meter.served(waiting.times.deadline.as_nanos(), waiting.cost.as_nanos());
@@ -492,10 +495,10 @@ impl Core {
     }
 
     /// A request does not wait for its server any more, if it has one.
-    fn took(&mut self, waiting: &Waiting) {
+    fn took(&mut self, class: Class, arrival: u64, times: Times) {
         let now = self.latest;
-        let Class::Server { task, .. } = waiting.class else { return };
-        self.servers.took(task.index, now, waiting.arrival, waiting.times);
+        let Class::Server { task, .. } = class else { return };
+        self.servers.took(task.index, now, arrival, times);
         self.servers.fill(task.index, now, &mut self.queues, &mut self.entered);
     }
 
@@ -644,19 +647,20 @@ impl Core {
     pub(super) fn start(&mut self, now: Instant, key: u64, predict: &dyn Predict) -> Duration {
         let ready_first = self.queues.ready_first().map(|first| first.key);
         let in_slack = ready_first.is_some();
-        let request = self.take_to_start(key);
-        let may_run = self.queues.is_first_of_flow(&request);
-        assert!(may_run, "the policy chose a request that may not run: {key}");
+        let slot = self.take_to_start(key);
         self.interrupt(key);
+        let request = self.queues.at(slot);
+        let may_run = self.queues.is_first_of_flow(request);
+        assert!(may_run, "the policy chose a request that may not run: {key}");
         // What goes out of turn was given the time for all of it, and is not interrupted.
         let makes_way =
-            self.makes_way(&request) && (!request.is_real_time() || ready_first == Some(key));
-        let first = self.first_of(predict, &request).filter(|_| makes_way);
+            self.makes_way(request) && (!request.is_real_time() || ready_first == Some(key));
+        let first = self.first_of(predict, request).filter(|_| makes_way);
         let whole = || predict.bound_of(self.head, request.key, &request.command);
         let predicted = first.map_or_else(whole, |first| first.bound);
         let rest = first.map_or(DONE, |first| first.rest);
         if request.is_real_time() {
-            let is_kept = !self.is_swept(&request) && !self.is_at_odds(&request);
+            let is_kept = !self.is_swept(request) && !self.is_at_odds(request);
             let over_cost = self.with_gap(predicted) > request.cost && is_kept;
             self.counts.over_cost += u64::from(over_cost);
         } else {
@@ -666,8 +670,8 @@ impl Core {
             self.head = end;
         }
         self.busy_until = self.free_at(now).saturating_add(self.with_gap(predicted));
-        let anywhere = self.anywhere(predict, &request).filter(|_| rest.commands == 0);
-        self.in_flight.push_back(Flight { request, started: now, predicted, rest, anywhere });
+        let anywhere = self.anywhere(predict, request).filter(|_| rest.commands == 0);
+        self.in_flight.push_back(Flight { key, slot, started: now, predicted, rest, anywhere });
         predicted
     }
 
@@ -682,61 +686,69 @@ impl Core {
         first: u64,
         more: Duration,
     ) -> bool {
-        let flight = |core: &Self| core.in_flight.iter().position(|it| it.request.key == first);
+        let flight = |core: &Self| core.in_flight.iter().position(|it| it.key == first);
         let at = flight(self).expect("the disk was given this request");
-        let Flight { request, rest, predicted, .. } = self.in_flight[at];
+        let Flight { slot, rest, predicted, .. } = self.in_flight[at];
         let is_one = |core: &Self, it: &Waiting| !it.begun && !core.is_at_odds(it);
         let may = rest.commands == 0
-            && is_one(self, &request)
+            && is_one(self, self.queues.at(slot))
             && self.queues.may_run(key)
             && self.queues.get(key).is_some_and(|waiting| is_one(self, waiting));
         let whole = self.with_gap(predicted.saturating_add(more)).as_nanos();
         let ends = self.busy_until.saturating_add(more);
-        let is_late = |it: &Flight| ends > it.request.promised.min(it.request.times.deadline);
-        let may = may && !self.in_flight.iter().any(is_late);
+        let may = may && !self.is_late_at(ends);
         if !may || self.is_beyond_odds(whole) || !self.slack_covers(now, more.as_nanos()) {
             return false;
         }
-        let added = self.take_to_start(key);
+        let slot = self.take_to_start(key);
         let flight = &mut self.in_flight[at];
         flight.predicted = predicted.saturating_add(more);
         flight.anywhere = flight.anywhere.map(|bound| bound.saturating_add(more));
         self.busy_until = self.busy_until.saturating_add(more);
         // What goes before the first leaves the heads where that does.
-        if let Some(access) = added.command.access().filter(|access| access.lba == self.head) {
+        let command = self.queues.at(slot).command;
+        if let Some(access) = command.access().filter(|access| access.lba == self.head) {
             self.head = access.end();
         }
         let (started, predicted, anywhere) = (now, Duration::ZERO, Some(Duration::ZERO));
-        let added = Flight { request: added, started, predicted, rest: DONE, anywhere };
+        let added = Flight { key, slot, started, predicted, rest: DONE, anywhere };
         self.in_flight.push_back(added);
         true
     }
 
     /// A request waits no more: the disk is given it.
-    pub(super) fn take_to_start(&mut self, key: u64) -> Waiting {
-        let request = self.queues.take(key).expect("a request that may run waits");
+    pub(super) fn take_to_start(&mut self, key: u64) -> u32 {
+        let slot = self.queues.take_to_start(key).expect("a request that may run waits");
         self.carry_over.retain(|&other| other != key);
+        let request = self.queues.at(slot);
         if request.is_covered() {
             self.meter.served(request.times.deadline.as_nanos(), request.cost.as_nanos());
         }
-        self.took(&request);
-        request
+        self.took(request.class, request.arrival, request.times);
+        slot
     }
 
-    pub(super) fn finish(&mut self, now: Instant, key: u64) -> (Waiting, Outcome) {
-        let (request, outcome) = self.take_back_from_disk(now, key);
-        if let Some(next) = self.queues.settle(key, request.class) {
+    /// Whether any of those that the disk has is late if it ends then.
+    pub(super) fn is_late_at(&self, ends: Instant) -> bool {
+        let mut requests = self.in_flight.iter().map(|flight| self.queues.at(flight.slot));
+        requests.any(|request| ends > request.promised.min(request.times.deadline))
+    }
+
+    pub(super) fn finish(&mut self, now: Instant, key: u64) -> (&Waiting, Outcome) {
+        let (slot, outcome) = self.take_back_from_disk(now, key);
+        if let Some(next) = self.queues.settle(key, outcome.class) {
             self.line_up(next);
         }
-        self.count(&outcome, request.is_real_time());
-        (request, outcome)
+        self.count(&outcome, self.queues.at(slot).is_real_time());
+        self.queues.vacate(slot);
+        (self.queues.at(slot), outcome)
     }
 
-    /// The disk is done with a command.
-    pub(super) fn take_back_from_disk(&mut self, now: Instant, key: u64) -> (Waiting, Outcome) {
-        let at = self.in_flight.iter().position(|flight| flight.request.key == key);
+    /// The disk is done with a command. The slot of its request is not free yet.
+    pub(super) fn take_back_from_disk(&mut self, now: Instant, key: u64) -> (u32, Outcome) {
+        let at = self.in_flight.iter().position(|flight| flight.key == key);
         let flight = at.and_then(|at| self.in_flight.remove(at));
-        let Flight { request, started, predicted, .. } =
+        let Flight { slot, started, predicted, .. } =
             flight.expect("the disk was given this request");
         let actual = now.saturating_since(started.max(self.finished));
         self.finished = self.finished.max(now);
@@ -745,6 +757,7 @@ impl Core {
         let done_by = left.fold(now, Instant::saturating_add);
         // After an overrun the others may need all of their bounds still.
         self.busy_until = if overrun.is_zero() { self.busy_until.min(done_by) } else { done_by };
+        let request = self.queues.at(slot);
         let outcome = Outcome {
             class: request.class,
             times: Times { deadline: request.promised, ..request.times },
@@ -754,7 +767,7 @@ impl Core {
             late_by: now.saturating_since(request.promised),
             overrun,
         };
-        (request, outcome)
+        (slot, outcome)
     }
 
     fn count(&mut self, outcome: &Outcome, real_time: bool) {

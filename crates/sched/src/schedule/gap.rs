@@ -94,7 +94,8 @@ impl Core {
         };
         let is_of = |waiting: &Waiting| waiting.class.task().is_some_and(is_shorter);
         let waits = self.queues.by_arrival().into_iter().any(|one| one.begun && is_of(one));
-        waits || self.in_flight.iter().any(|one| one.rest.commands > 0 && is_of(&one.request))
+        let mut begun = self.in_flight.iter().filter(|one| one.rest.commands > 0);
+        waits || begun.any(|one| is_of(self.queues.at(one.slot)))
     }
 
     /// Nobody is late for it, as far as the state goes. Those that had to move are added to

@@ -165,7 +165,7 @@ impl Schedule {
     /// names a stream, or the other way round.
     pub fn submit(&mut self, now: Instant, key: u64, request: Request) -> Times {
         let core = &mut self.core;
-        let in_flight = core.in_flight.iter().any(|flight| flight.request.key == key);
+        let in_flight = core.in_flight.iter().any(|flight| flight.key == key);
         assert!(!in_flight, "key {key} is in use");
         core.accept(now, key, request);
         let waiting = core.queues.get(key).expect("it waits");
@@ -236,7 +236,7 @@ impl Schedule {
     /// Where the disk was not given this request.
     pub fn finished(&mut self, now: Instant, key: u64) -> Outcome {
         let (request, outcome) = self.core.finish(now, key);
-        self.policy.finished(&request, &outcome);
+        self.policy.finished(request, &outcome);
         self.tell_entered();
         outcome
     }
@@ -265,7 +265,7 @@ impl Schedule {
     pub fn has_more(&self, key: u64) -> bool {
         // Asked of what was given last, mostly.
         let mut latest_first = self.core.in_flight.iter().rev();
-        let flight = latest_first.find(|flight| flight.request.key == key);
+        let flight = latest_first.find(|flight| flight.key == key);
         flight.is_some_and(|flight| flight.rest.commands > 0)
     }
 
@@ -309,10 +309,10 @@ impl Schedule {
 
     /// The times of a request that waits, or that the disk has.
     pub fn times(&self, key: u64) -> Option<Times> {
-        let in_flight = self.core.in_flight.iter().map(|flight| &flight.request);
-        let waiting = self.core.queues.get(key);
-        let of = |request: &Waiting| Times { deadline: request.promised, ..request.times };
-        waiting.or(in_flight.into_iter().find(|request| request.key == key)).map(of)
+        let Core { in_flight, queues, .. } = &self.core;
+        let in_flight = || in_flight.iter().find(|flight| flight.key == key);
+        let request = queues.get(key).or_else(|| Some(queues.at(in_flight()?.slot)))?;
+        Some(Times { deadline: request.promised, ..request.times })
     }
 
     /// Gives a request that waits another class, keeping its key: one under best
@@ -397,7 +397,7 @@ impl Schedule {
 
     /// The keys of the requests that the disk has.
     pub fn with_disk(&self) -> impl Iterator<Item = u64> {
-        self.core.in_flight.iter().map(|flight| flight.request.key)
+        self.core.in_flight.iter().map(|flight| flight.key)
     }
 
     /// Everything that was counted, and what waits now.
@@ -463,15 +463,16 @@ impl Schedule {
             state.extend(waiting.long.then_some(u64::MAX));
         }
         for flight in &core.in_flight {
-            let task = flight.request.contract().map(|id| u64::from(id.index));
+            let request = core.queues.at(flight.slot);
+            let task = request.contract().map(|id| u64::from(id.index));
             state.push(task.unwrap_or(u64::MAX));
             if flight.rest.commands > 0 {
                 state.extend([u64::from(flight.rest.commands), flight.rest.bound.as_nanos()]);
-                state.push(flight.request.times.deadline.as_nanos().wrapping_sub(now.as_nanos()));
+                state.push(request.times.deadline.as_nanos().wrapping_sub(now.as_nanos()));
             }
             if core.options.any_order > 1 {
                 state.push(flight.predicted.as_nanos());
-                state.push(flight.request.times.deadline.as_nanos().wrapping_sub(now.as_nanos()));
+                state.push(request.times.deadline.as_nanos().wrapping_sub(now.as_nanos()));
                 state.push(
                     now.saturating_since(flight.started).as_nanos().min(BESIDE_FOR.as_nanos()),
                 );

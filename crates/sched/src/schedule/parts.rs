@@ -70,7 +70,9 @@ impl Core {
         key: u64,
         (command, rest): (Command, Rest),
     ) -> Outcome {
-        let (request, outcome) = self.take_back_from_disk(now, key);
+        let (slot, outcome) = self.take_back_from_disk(now, key);
+        let request = *self.queues.at(slot);
+        self.queues.vacate(slot);
         let totals = if request.is_real_time() {
             &mut self.counts.real_time
         } else {

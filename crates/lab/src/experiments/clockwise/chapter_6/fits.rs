@@ -45,7 +45,7 @@ impl Fits {
     /// Best effort that is done, with the request under contract behind it, before that one
     /// alone was planned to be.
     fn fitting(&mut self, view: &View<'_>) -> Option<u64> {
-        let (ready, next) = (*view.queues().ready_first()?, oldest(view)?);
+        let (ready, next) = (*view.queues().ready_first()?, *oldest(view)?);
         // As it is planned: in its zone, with the longest seek.
         let from = [Lba::new(0), self.end].map(|from| view.predicted_from(from, &ready));
         let [low, high] = from;

@@ -59,7 +59,7 @@ struct Edf1999;
 impl Policy for Edf1999 {
     fn choose(&mut self, view: &mut View<'_>) -> Choice {
         let (queues, oldest) = (view.queues(), oldest(view));
-        let order = [queues.ready_first(), queues.early_first(), oldest.as_ref()];
+        let order = [queues.ready_first(), queues.early_first(), oldest];
         match order.into_iter().flatten().next() {
             Some(request) => Choice::Start(request.key),
             None => Choice::Wait { until: None },
