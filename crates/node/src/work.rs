@@ -101,15 +101,10 @@ impl DerefMut for Work {
     }
 }
 
-impl Inside {
-    fn new(owner: Owner, action: DiskAction) -> Self {
-        Self { owner, action, chunk: None, merged: None, is_alone: false }
-    }
-}
-
 impl Work {
     pub(crate) fn new(owner: Owner, action: DiskAction) -> Self {
-        Self(Box::new(Inside::new(owner, action)))
+        let inside = Inside { owner, action, chunk: None, merged: None, is_alone: false };
+        Self(Box::new(inside))
     }
 
     /// The same in the box of one that has ended.

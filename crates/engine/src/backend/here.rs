@@ -52,7 +52,9 @@ impl InMemory {
     fn transfer(&self, write: bool, offset: Bytes, span: Span) -> Result<(), DeviceError> {
         let (file, memory) = (self.file.as_raw_fd(), self.arena.pointer(span));
         let (len, mut moved) = (span.len.as_usize(), 0);
-        // By number: the C library's `pread` looks twice whether its thread is to be cancelled.
+        // By number: the C library's `pread` looks twice whether its thread is to be cancelled. The offset
+        // goes in one register.
+        const { assert!(size_of::<libc::c_long>() == size_of::<libc::off_t>()) };
         let call = if write { libc::SYS_pwrite64 } else { libc::SYS_pread64 };
         loop {
             let (from, left) = (memory.wrapping_add(moved).cast::<libc::c_void>(), len - moved);

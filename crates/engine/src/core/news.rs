@@ -57,11 +57,10 @@ impl News {
 
     /// The same of an answer of the node; of a refusal when what is left is searched.
     pub(super) fn told(&mut self, call: Call, search: Option<Box<RateSearch>>) {
-        match (&call.result, search) {
-            (Err(error), Some(search)) => {
-                self.refusals.push((call.callback, error.clone(), search));
-            }
-            _ => self.calls.push(call),
+        let Some(search) = search else { return self.calls.push(call) };
+        match call.result {
+            Err(error) => self.refusals.push((call.callback, error, search)),
+            result => self.calls.push(Call { result, ..call }),
         }
     }
 }

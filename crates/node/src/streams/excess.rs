@@ -86,15 +86,12 @@ impl Stream {
         core: &mut Core,
         now: Instant,
         (disk, block): (DiskIndex, u64),
-        needs_disk: bool,
     ) -> Option<Class> {
-        let has_excess = self.excess_end > 0;
-        let is_near = has_excess && self.window.first() < self.excess_end + self.window.len();
-        let waits = self.oldest_in_slack(core, disk, block).is_some();
         let own = Some(self.class(disk));
-        if !needs_disk || !(is_near || waits) {
+        if !self.may_ask_in_slack() {
             return own;
         }
+        let waits = self.oldest_in_slack(core, disk, block).is_some();
         // The one that waits has the next turn.
         let turn = core.next_release(self.task_on(disk)).saturating_sub(core.late);
         if !waits && turn <= now {
@@ -108,6 +105,13 @@ impl Stream {
         }
         self.slack_end = self.slack_end.max(block + 1);
         Some(in_slack(Priority::Normal, self.volume))
+    }
+
+    /// Whether a reader has been ahead of its rate within the last window, or blocks may wait in the slack.
+    fn may_ask_in_slack(&self) -> bool {
+        let has_excess = self.excess_end > 0;
+        let first = self.window.first();
+        first < self.slack_end || (has_excess && first < self.excess_end + self.window.len())
     }
 
     /// Whether the disk has a block of the window without a turn.

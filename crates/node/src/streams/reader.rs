@@ -106,6 +106,8 @@ impl Stream {
         let mut room = (needed + EARLY_REQUESTS).saturating_sub(moving as u64);
         let again = self.ask_anew(core, has_writer);
         let (mut behind_writer, mut asked) = (false, false);
+        // Disks on which blocks wait for those that were asked for in the slack.
+        let mut waiting = Vec::new();
         for block in self.window.first()..self.window.end() {
             if self.is_gone(core, block) {
                 if self.window.get(block) == Some(&Slot::Open) {
@@ -136,13 +138,18 @@ impl Stream {
                 (room, asked) = (room - 1, true);
                 continue;
             }
-            let (disk, parts) = self.reading_from(core, block, from);
-            let needs_disk = parts.iter().any(|(action, _)| !action.needs_no_disk());
-            let Some(class) = self.asking_class(core, now, (disk, block), needs_disk) else {
+            let disk = self.disk_of(core, block);
+            if waiting.contains(&disk) {
+                continue;
+            }
+            let Some(class) = self.asking_class(core, now, (disk, block)) else {
+                waiting.push(disk);
                 continue;
             };
-            room -= 1;
-            asked = true;
+            (room, asked) = (room - 1, true);
+            let (disk, parts) = self.reading_from(core, block, from);
+            let needs_disk = parts.iter().any(|(action, _)| !action.needs_no_disk());
+            let class = if needs_disk { class } else { self.class(disk) };
             let id = core.submit_parts(now, disk, class, parts);
             self.forget_lost(block, from);
             *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
