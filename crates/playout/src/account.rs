@@ -19,7 +19,7 @@ pub struct Account {
     pub underruns: u64,
     /// Times that a program was slowed to its rate.
     pub throttled: u64,
-    /// Bytes that a writer moved beyond its rate, since its disks kept up.
+    /// Bytes that a reader or a writer moved beyond its rate, since its disks kept up.
     pub excess: Bytes,
     /// Bytes given up as declared gaps.
     pub gaps: Bytes,

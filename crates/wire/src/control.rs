@@ -478,7 +478,7 @@ pub struct Stream {
     pub underruns: u64,
     /// Times that the program was slowed to its rate.
     pub throttled: u64,
-    /// Bytes that a writer moved beyond its rate, because the disks kept up.
+    /// Bytes that a reader or a writer moved beyond its rate, because the disks kept up.
     #[serde(default, with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub excess_bytes: Bytes,
