@@ -33,7 +33,6 @@
 //! What the log has to hold of excess comes out of the room that records have for best effort.
 //! All writers together take no more than half of that between two commits.
 
-use crate::admission::contract::Joined;
 use crate::api::*;
 use crate::core::Core;
 use crate::streams::shared::Shared;
@@ -145,12 +144,12 @@ impl Stream {
         for (block, slot) in waiting {
             if let Slot::Moving(id) = *slot {
                 // Its extent has just moved from there.
-                let Some(turn) = turns.of(id.disk()) else { return false };
+                let Some(turn) = turns.on(id.disk()) else { return false };
                 let written = match core.waits_as(id) {
                     // It is given its turn by a timer, for which the host may be late.
                     Some(Class::BestEffort { .. }) => turn.take(1).saturating_add(core.late),
                     // It has a turn before the next one, or is with the disk.
-                    _ => turn.next.saturating_add(turn.over),
+                    _ => turn.before_next(),
                 };
                 if written > needed(block) {
                     return false;
@@ -163,8 +162,8 @@ impl Stream {
         let limit = core.store.volume(self.volume).map_or(Bytes::ZERO, |volume| volume.limit());
         let end = limit.div_ceil(block_len);
         let mut from = current;
-        for _ in 0..turns.disks.len() * 2 {
-            if from >= end || turns.disks.is_empty() {
+        for _ in 0..turns.0.len() * 2 {
+            if from >= end || turns.0.is_empty() {
                 return true;
             }
             let upto = ((from / self.in_a_row + 1) * self.in_a_row).min(end);
@@ -183,18 +182,7 @@ impl Stream {
         }
         // On the other disks a run may begin at once.
         let run = self.in_a_row;
-        turns.disks.iter_mut().all(|(_, turn)| turn.take(run) <= needed(from + run - 1))
-    }
-
-    /// The stream's turns on each of its disks.
-    fn turns(&self, core: &Core, now: Instant) -> Turns {
-        let of = |joined: &Joined| {
-            let task = &joined.task;
-            let next = core.next_release(joined).max(now);
-            let over = task.deadline.saturating_add(core.advance(joined.disk)).max(task.period);
-            (joined.disk, NextTurns { next, period: task.period, over: over - task.period })
-        };
-        Turns { disks: self.tasks.iter().map(of).collect() }
+        turns.0.iter_mut().all(|turn| turn.take(run) <= needed(from + run - 1))
     }
 
     /// A program with a shared window that has filled more than its rate allows has its playout
@@ -308,37 +296,5 @@ impl Stream {
         if let Some(next) = soonest {
             self.wake_by(core, next);
         }
-    }
-}
-
-/// A stream's turns on a disk, from the next one on.
-#[derive(Clone, Copy)]
-struct NextTurns {
-    next: Instant,
-    period: Duration,
-    /// How long after a period a request may be done at the latest.
-    over: Duration,
-}
-
-impl NextTurns {
-    /// So many turns are taken; when the last of them is done.
-    fn take(&mut self, turns: u64) -> Instant {
-        self.next = self.next.saturating_add(self.period.saturating_mul(turns));
-        self.next.saturating_add(self.over)
-    }
-}
-
-struct Turns {
-    disks: Vec<(DiskIndex, NextTurns)>,
-}
-
-impl Turns {
-    fn of(&mut self, disk: DiskIndex) -> Option<&mut NextTurns> {
-        self.disks.iter_mut().find(|(of, _)| *of == disk).map(|(_, turn)| turn)
-    }
-
-    fn remove(&mut self, disk: DiskIndex) -> Option<NextTurns> {
-        let at = self.disks.iter().position(|(of, _)| *of == disk)?;
-        Some(self.disks.swap_remove(at).1)
     }
 }

@@ -17,6 +17,7 @@ pub(crate) mod shared;
 pub(crate) mod stream;
 pub(crate) mod telling;
 pub(crate) mod together;
+pub(crate) mod turns;
 pub(crate) mod update;
 pub(crate) mod window;
 pub(crate) mod writer;

@@ -36,7 +36,6 @@
 //! top: so it can show what is there, and no program that keeps its contract from `s` on
 //! finds its window empty for it.
 
-use crate::admission::contract::Joined;
 use crate::api::*;
 use crate::core::Core;
 use crate::streams::shared::Shared;
@@ -44,7 +43,6 @@ use crate::streams::stream::{Lost, Slot, Stream};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use playout::Pace;
-use sched::Task;
 use units::{Bytes, Duration, Instant};
 
 /// Blocks that are looked at one by one; a longer window is taken to be empty.
@@ -325,16 +323,7 @@ impl Stream {
         has_writer: bool,
     ) -> impl Iterator<Item = (u64, Instant)> + 'a {
         let first = self.block_at(self.position);
-        let response = self.odds.map_or(Duration::ZERO, |odds| odds.response);
-        // Its next turn, the time between two, and by when a block is there after its turn.
-        let turns = |joined: &Joined| {
-            let Task { period, deadline, .. } = joined.task;
-            let within = deadline.saturating_add(core.advance(joined.disk)).max(period);
-            let next = core.next_release(joined).max(now);
-            (joined.disk, next, period, within.max(response))
-        };
-        let mut next: Vec<(DiskIndex, Instant, Duration, Duration)> =
-            self.tasks.iter().map(turns).collect();
+        let mut turns = self.turns(core, now);
         let end = self.window.end() + self.turn();
         let has_data = move |block: &u64| self.has_data(core, *block, has_writer);
         (first..end).take_while(has_data).map(move |block| {
@@ -346,24 +335,21 @@ impl Stream {
                     match core.there_by(id, now).max(now) {
                         // It was begun in the slack, which covers it in its turn.
                         Instant::MAX => {
-                            let own = next.iter().find(|(disk, ..)| *disk == id.disk());
-                            let &(_, turn, _, within) = own.expect("a task on each of its disks");
-                            turn.saturating_add(within)
+                            let mut turn =
+                                *turns.on(id.disk()).expect("a task on each of its disks");
+                            turn.take(1)
                         }
                         by => by,
                     }
                 }
                 slot => {
                     let disk = self.disk_of(core, block);
-                    let own = next.iter_mut().find(|(other, ..)| *other == disk);
-                    let (_, release, period, within) = own.expect("a task on each of its disks");
+                    let turn = turns.on(disk).expect("a task on each of its disks");
                     if slot == Some(&Slot::Nowhere) {
                         // The stray in its place is done within a period.
-                        *release = (*release).max(now + *period);
+                        turn.next = turn.next.max(now + turn.period);
                     }
-                    let by = *release + *within;
-                    *release += *period;
-                    by
+                    turn.take(1)
                 }
             };
             (block, by)
