@@ -126,7 +126,9 @@ pub fn of(error: &Error) -> Problem {
         | Error::RingTooSmall { .. }
         | Error::NoMemory { .. }
         | Error::Busy { .. } => of_space(error),
-        Error::Device { .. } | Error::ReadOnly { .. } => of_device(error),
+        Error::Device { .. } | Error::WriteBehind { .. } | Error::ReadOnly { .. } => {
+            of_device(error)
+        }
         Error::Store(error) => of_store(error),
     }
 }
@@ -258,6 +260,16 @@ fn of_device(error: &Error) -> Problem {
             Code::Device,
             format!("disk {} failed: {}", disk.0, device(*error)),
             "look at the kernel's log; `slackline pool status` counts the errors of each disk",
+        ),
+        Error::WriteBehind { name, failures, disk, error } => Problem::new(
+            Code::Device,
+            format!(
+                "{failures} write(s) of volume '{name}' failed on disk {} after they were answered: {}; \
+                 what was written since the last sync may be lost",
+                disk.0,
+                device(*error)
+            ),
+            "write it again, and look at the kernel's log",
         ),
         Error::ReadOnly { disk, error } => Problem::new(
             Code::ReadOnly,
@@ -522,6 +534,7 @@ mod tests {
             Error::Busy { waiting: 64 },
             Error::WrongMode,
             Error::Device { disk, error },
+            Error::WriteBehind { name: name(), failures: 2, disk, error },
             Error::ShuttingDown,
             Error::ReadOnly { disk, error },
             Error::Store(StoreError::BadName { name: "a/b".into() }),

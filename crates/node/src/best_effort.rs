@@ -10,11 +10,15 @@
 //! those that came before it and overlap it. Where it begins or ends within 4 KiB, the
 //! rest of these is read first, and goes back to the disk with it.
 //!
-//! What is read is cached, and read ahead of who reads on and on ([`cached`]).
+//! What is read is cached, and read ahead of who reads on and on ([`cached`]); what is written may be
+//! answered before it is on its disk ([`behind`]).
 
+mod behind;
 mod cached;
 mod checks;
 
+use self::behind::Behind;
+pub(crate) use self::behind::{Held, needs_rest};
 use self::checks::{checked, find_to_write};
 use crate::api::*;
 use crate::core::Core;
@@ -45,6 +49,7 @@ pub(crate) struct BestEffort {
     pieces: BTreeMap<Claim, Piece>,
     line: Line,
     readers: Readers,
+    behind: Behind,
     next: u64,
     /// Streams whose opening has failed here: to be closed.
     unopened: Vec<StreamId>,
@@ -191,13 +196,14 @@ impl BestEffort {
 
     /// The node ends. What no disk has begun is not done any more: its programs are told,
     /// and were promised nothing. What a disk has begun ends there, and however much has
-    /// been asked for, nobody waits for more.
+    /// been asked for, nobody waits for more; but what was answered is written.
     pub(crate) fn hand_back(&mut self, core: &mut Core, now: Instant) {
         self.ending = true;
         for waiter in self.line.leave(|_| true) {
             core.answer(waiter.ticket, Err(Error::ShuttingDown));
         }
-        self.take_back(core, now, |_| true);
+        self.hand_back_reads(core, now);
+        self.take_back(core, now, |this, id| !this.behind.has(id));
     }
 
     /// Whoever waits for memory for a volume that is gone is told so.
@@ -213,6 +219,7 @@ impl BestEffort {
             }
         }
         self.readers.forget(volume);
+        self.behind.forget(volume);
     }
 
     /// A volume, or a handle, is served in another way from now on: what is promised of what waits or is
@@ -267,9 +274,9 @@ impl BestEffort {
     }
 
     /// What no disk has begun of such operations is not done.
-    fn take_back(&mut self, core: &mut Core, now: Instant, is_meant: fn(&Operation) -> bool) {
+    fn take_back(&mut self, core: &mut Core, now: Instant, is_meant: fn(&Self, u64) -> bool) {
         for (command, operation, part) in core.pieces() {
-            if is_meant(self.operation(operation)) && core.cancel(command) {
+            if is_meant(self, operation) && core.cancel(command) {
                 self.operation(operation).fails(Error::ShuttingDown);
                 self.part_done(core, now, operation, part, false);
             }
@@ -497,24 +504,14 @@ impl BestEffort {
         }
         let mut at = blocks.start;
         while at < blocks.end {
-            let (_, range, location) = first_piece(core, holder, at..blocks.end);
+            let (extent, range, location) = first_piece(core, holder, at..blocks.end);
             let (len, before) = (range.end - range.start, at - offset);
             at += len;
-            let place = Lba::containing(location.offset + range.start);
-            let class = match ticket {
-                Some(_) => {
-                    core.class_of(holder, location.disk, place, len, Direction::Read, priority)
-                }
-                None => in_slack(priority.unwrap_or_default(), volume),
-            };
-            let action = DiskAction::Read {
-                offset: location.offset + range.start,
-                span: Span { offset: span.offset + before, len },
-                written: location.written.within(&range).into(),
-            };
-            let owner = Owner::Piece { operation: id, part: Part::Read };
-            submit_for(core, now, &mut operation, (location.disk, class), (action, owner));
+            let span = Span { offset: span.offset + before, len };
             operation.pieces += 1;
+            if !self.waits_for_write(core, now, id, ((volume, extent), &range), span) {
+                read_piece(core, now, &mut operation, id, (range, location), span);
+            }
         }
         self.operations.insert(id, operation);
     }
@@ -559,6 +556,7 @@ impl BestEffort {
         let is_of_line = self.line.begin(&span);
         core.reserves.begin(&span);
         let Asker { ticket, uid, arrived } = asker;
+        let first = core.writes.next_claim();
         let id = self.open(Operation {
             ticket,
             uid,
@@ -594,6 +592,9 @@ impl BestEffort {
                 commands: Vec::new(),
             };
             self.claim(core, now, piece);
+        }
+        if range.behind {
+            self.answer_ahead(core, id, first);
         }
         Ok(())
     }
@@ -661,7 +662,7 @@ impl BestEffort {
 
     /// Nobody is before this piece: whatever must be done first, or it itself.
     fn begin(&mut self, core: &mut Core, now: Instant, claim: Claim) {
-        if self.ending {
+        if self.is_too_late_for(self.pieces[&claim].operation) {
             return self.write_piece(core, now, claim);
         }
         let piece = &self.pieces[&claim];
@@ -709,8 +710,8 @@ impl BestEffort {
 
     /// All is done that had to be done before.
     fn write_piece(&mut self, core: &mut Core, now: Instant, claim: Claim) {
-        if self.ending {
-            let operation = self.pieces[&claim].operation;
+        let operation = self.pieces[&claim].operation;
+        if self.is_too_late_for(operation) {
             self.operation(operation).fails(Error::ShuttingDown);
             self.piece(claim).failed = true;
         }
@@ -775,7 +776,7 @@ impl BestEffort {
         action: DiskAction,
         promised: Option<(Duration, Duration, Instant)>,
     ) -> bool {
-        if self.ending {
+        if self.is_too_late_for(id) {
             return false;
         }
         let operation = self.operation(id);
@@ -835,6 +836,11 @@ impl BestEffort {
         }
     }
 
+    /// The node ends, and this operation has not been answered.
+    fn is_too_late_for(&self, operation: u64) -> bool {
+        self.ending && !self.behind.has(operation)
+    }
+
     /// A stream that cannot be written to, since the zeros before it could not.
     pub(crate) fn unopened(&mut self) -> Option<StreamId> {
         self.unopened.pop()
@@ -849,6 +855,7 @@ impl BestEffort {
         for claim in free {
             self.begin(core, now, claim);
         }
+        self.read_behind(core, now, claim);
     }
 
     fn piece_ended(&mut self, core: &mut Core, now: Instant, id: u64) {
@@ -874,6 +881,11 @@ impl BestEffort {
         }
         let Operation { ticket, uid, waiting, volume, offset, span, recorded, .. } = operation;
         let Operation { write, error, then, .. } = operation;
+        if self.behind.remove(id) {
+            self.ended_behind(core, volume, recorded, error);
+            self.give(core, now, span.expect("it was written from"));
+            return self.serve_waiting(core, now);
+        }
         // What was read of a ring may be other bytes where they were given up meanwhile.
         let start = core.store.volume(volume).map_or(Bytes::ZERO, store::Volume::start);
         let is_gone = !write && offset < start;
@@ -924,6 +936,30 @@ impl BestEffort {
     fn piece(&mut self, claim: Claim) -> &mut Piece {
         self.pieces.get_mut(&claim).expect("a piece of a write that has not ended")
     }
+}
+
+/// Asks a disk for a piece of a read: a range of an extent that lies there.
+fn read_piece(
+    core: &mut Core,
+    now: Instant,
+    operation: &mut Operation,
+    id: u64,
+    (range, location): (Range<Bytes>, Location),
+    span: Span,
+) {
+    let (holder, priority) = (operation.holder(), operation.priority);
+    let offset = location.offset + range.start;
+    let class = match operation.ticket {
+        Some(_) => {
+            let place = Lba::containing(offset);
+            core.class_of(holder, location.disk, place, span.len, Direction::Read, priority)
+        }
+        None => in_slack(priority.unwrap_or_default(), holder.volume),
+    };
+    let written = location.written.within(&range).into();
+    let owner = Owner::Piece { operation: id, part: Part::Read };
+    let action = DiskAction::Read { offset, span, written };
+    submit_for(core, now, operation, (location.disk, class), (action, owner));
 }
 
 /// Asks a disk for a part of an operation; under contract, in its turn.

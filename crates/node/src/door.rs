@@ -75,6 +75,8 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         | Op::WindowWaits { .. }
         | Op::Release { .. }
         | Op::Sync
+        // Compared with a count.
+        | Op::SyncVolume { .. }
         | Op::Reprofile { .. }
         | Op::PolicySet { .. }
         | Op::Plan

@@ -2,7 +2,7 @@
 
 use crate::admission::contract;
 use crate::api::*;
-use crate::best_effort::{Asked, BestEffort, Gap};
+use crate::best_effort::{Asked, BestEffort, Gap, Held, needs_rest};
 use crate::core::{Core, Ended};
 use crate::door;
 use crate::limits;
@@ -194,6 +194,7 @@ impl Node {
         if let Err(error) = self.core.may_promise(&op) {
             return self.core.answer(ticket, Err(error));
         }
+        let Some(op) = self.hold_behind(now, ticket, who, op, arrived) else { return };
         match op {
             Op::VolumeCreate { .. }
             | Op::RingCreate { .. }
@@ -298,7 +299,8 @@ impl Node {
             Op::Release { span } => {
                 self.best_effort.release(&mut self.core, now, Some(ticket), span);
             }
-            op @ Op::Write { .. } => {
+            mut op @ Op::Write { .. } => {
+                self.check_behind(&mut op);
                 let asked = Asked { ticket, uid: who.uid, handle: who.handle, arrived, op };
                 self.best_effort.write(&mut self.core, now, asked);
             }
@@ -307,6 +309,12 @@ impl Node {
                 self.best_effort.handle(&mut self.core, now, asked);
             }
             Op::Sync => self.core.answer_when_committed(now, ticket),
+            Op::SyncVolume { volume, told } => match self.find(&volume) {
+                Ok(id) => {
+                    self.best_effort.sync_volume(&mut self.core, now, ticket, id, told);
+                }
+                Err(error) => self.core.answer(ticket, Err(error)),
+            },
             Op::ProfileSet { disk, profile } => {
                 let set = self.set_profile(now, disk, &profile);
                 self.change(now, ticket, set);
@@ -345,6 +353,45 @@ impl Node {
                     self.begin_close(now, stream);
                 }
             }
+        }
+    }
+
+    /// Holds a request that finds writes of its volume behind, and must not: it is asked again when there
+    /// are none.
+    fn hold_behind(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        who: &Who,
+        op: Op,
+        arrived: Instant,
+    ) -> Option<Op> {
+        let Some(volume) = self.behind_of(&op) else { return Some(op) };
+        let held = Held { ticket, who: who.clone(), op, arrived };
+        self.best_effort.hold(&mut self.core, now, volume, held).map(|held| held.op)
+    }
+
+    /// A volume that must be at rest for this, and is not.
+    fn behind_of(&self, op: &Op) -> Option<VolumeId> {
+        let id = |name| self.core.store.find(name).map(|volume| volume.id());
+        let mut volumes = needs_rest(op).into_iter().flatten().filter_map(id);
+        volumes.find(|&volume| self.best_effort.is_behind(volume))
+    }
+
+    /// Who waited for writes that were behind goes on where these have ended.
+    pub(crate) fn go_on_behind(&mut self, now: Instant) {
+        while let Some(held) = self.best_effort.go_on(&mut self.core, now) {
+            let Held { ticket, who, op, arrived } = held;
+            self.request(now, ticket, &who, op, arrived);
+        }
+    }
+
+    /// A write is answered ahead of its disk only where no stream would read, or write, beside it.
+    fn check_behind(&self, op: &mut Op) {
+        let Op::Write { volume, range, .. } = op else { return };
+        if range.behind {
+            let volume = self.core.store.find(volume).map(|volume| volume.id());
+            range.behind = volume.is_some_and(|volume| self.streams.count_on(volume) == 0);
         }
     }
 

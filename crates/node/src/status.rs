@@ -163,6 +163,14 @@ impl Node {
         self.core.reserves.of(Holder { volume: volume.id(), handle }).0
     }
 
+    /// Failures of writes that were answered before ([`WriteRange::behind`](crate::WriteRange::behind))
+    /// of which whoever begins to use the volume now need not be told: what he gives
+    /// [`Op::SyncVolume`](crate::Op::SyncVolume) at first.
+    pub fn failures_told(&self, volume: &str) -> u64 {
+        let volume = self.core.store.find(volume).map(|volume| volume.id());
+        volume.map_or(0, |volume| self.best_effort.failures_told(volume))
+    }
+
     /// What was written of a range of a volume, as far as `who` may read it: runs, each with
     /// its length and whether it was, one after the other from `range.start` on. What was
     /// never written reads as zeros. At most [`WRITTEN_MAX`](crate::limits::WRITTEN_MAX) of
@@ -191,7 +199,10 @@ impl Node {
         let (mut runs, mut at) = (Vec::<(Bytes, bool)>::new(), range.start);
         while at < end {
             let (index, within) = (at / EXTENT, at % EXTENT);
-            let blocks = self.core.store.locate(id, index).ok_or_else(none)?.written;
+            let mut blocks = self.core.store.locate(id, index).ok_or_else(none)?.written;
+            if self.best_effort.is_behind(id) {
+                blocks = blocks.union(&self.core.writes.claimed((id, index)));
+            }
             let run = blocks.runs().find(|run| run.end > within);
             let (is_written, upto) = match run {
                 Some(run) if run.start <= within => (true, run.end),

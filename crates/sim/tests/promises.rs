@@ -576,7 +576,7 @@ fn what_only_makes_a_write_whole_is_written_and_not_recorded() {
             panic!("no room")
         };
         pattern(1, offset, world.bytes_mut(span));
-        let range = WriteRange { offset, len, padding: Bytes::new(padding) };
+        let range = WriteRange { padding: Bytes::new(padding), ..WriteRange::new(offset, len) };
         world.call(Op::Write { volume: "v".into(), range, span, priority: None })
     };
     let length = |world: &sim::World| world.node.status(world.now()).volumes[0].length.get();

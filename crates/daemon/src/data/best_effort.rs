@@ -133,7 +133,7 @@ async fn take_request(
             Ok(())
         }
         Head::WriteAt { tag, offset, padding } => {
-            let range = WriteRange { offset, len: Bytes::new(body as u64), padding };
+            let range = WriteRange { padding, ..WriteRange::new(offset, Bytes::new(body as u64)) };
             let guaranteed = || shared.guaranteed();
             let place = account.place(&shared.reserved, range.room(), guaranteed).await;
             let mut room = match shared.room(range).await {

@@ -532,7 +532,7 @@ impl Pool for Fake {
         let whose = state.volume(&volume).map(|volume| volume.ownership);
         let permitted = whose.and_then(|whose| permission::check(&who, &volume, whose, Act::Write));
         let result = permitted.and_then(|()| state.volume(&volume)).and_then(|volume| {
-            let WriteRange { offset, len, padding } = range;
+            let WriteRange { offset, len, padding, .. } = range;
             let (at, skip) = (offset.as_usize(), range.skip().as_usize());
             let bytes = &room.bytes_mut()[skip..][..len.as_usize()];
             if at + bytes.len() > volume.size as usize {

@@ -157,6 +157,14 @@ pub enum Error {
         disk: DiskIndex,
         error: DeviceError,
     },
+    /// Writes of a volume that were answered before they were on their disk have failed there: so
+    /// many since the pool was opened, the last one so.
+    WriteBehind {
+        name: String,
+        failures: u64,
+        disk: DiskIndex,
+        error: DeviceError,
+    },
     /// The pool is being shut down.
     ShuttingDown,
     /// The store refuses the change; its own words say why.

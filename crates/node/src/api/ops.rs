@@ -237,8 +237,12 @@ operations! {
     /// Give memory back. [`Reply::Done`].
     Release { span: Span } => (), done;
     /// Make durable every write that was answered with [`Reply::Done`] before, whoever
-    /// wrote. [`Reply::Done`].
+    /// wrote, but for those of [write-behind](WriteRange::behind). [`Reply::Done`].
     Sync => (), done;
+    /// The same of the writes of one volume, with those of write-behind, for which it waits. So many
+    /// of these the caller was told of that have failed: where there are more,
+    /// [`Error::WriteBehind`], and nothing is said of any. [`Reply::Done`].
+    SyncVolume { volume: String, told: u64 } => (), done;
     /// Use this profile for a disk from now on, and store it; refused, and nothing
     /// changes, where an open contract would not fit. One of another depth is only
     /// stored, for when the pool is opened again. [`Reply::Done`], durable.

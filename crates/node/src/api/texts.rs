@@ -325,6 +325,13 @@ impl fmt::Display for Error {
                 "disk {} failed (errno {}); the bytes concerned are lost or unwritten: check the device and `slackline pool check`",
                 disk.0, error.0
             ),
+            Error::WriteBehind { name, failures, disk, error } => write!(
+                f,
+                "{failures} write(s) of volume '{name}' failed on disk {} (errno {}) after they were \
+                 answered: what was written since it was synced last may be lost; write it again, \
+                 and check the device",
+                disk.0, error.0
+            ),
             Error::Store(error) => write!(f, "{error}"),
             Error::ShuttingDown => {
                 write!(f, "the pool is being shut down; try again after it is served again")

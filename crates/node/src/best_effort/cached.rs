@@ -2,7 +2,7 @@
 //! on ([`read_ahead`](crate::volumes::read_ahead)): as best effort that nobody asked for. Who comes to
 //! what is on its way so waits for that.
 
-use super::{Asker, BestEffort, Operation};
+use super::{Asker, BestEffort};
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
@@ -26,10 +26,9 @@ impl BestEffort {
     /// What is to be read ahead, and no disk has begun, is not: its memory is for a contract that has
     /// none. Who waits for it reads himself. False where nothing is read ahead.
     pub(crate) fn drop_ahead(&mut self, core: &mut Core, now: Instant) -> bool {
-        let is_ahead = |operation: &Operation| operation.ticket.is_none();
-        let any = self.operations.values().any(is_ahead);
+        let any = self.operations.values().any(|operation| operation.ticket.is_none());
         if any {
-            self.take_back(core, now, is_ahead);
+            self.take_back(core, now, |this, id| this.ticket(id).is_none());
         }
         any
     }

@@ -136,6 +136,7 @@ impl<'a> Wanted<'a> {
             Op::Write { volume, .. } | Op::Room { target: Some(Target { volume, .. }), .. } => {
                 Self::Of(volume, Act::Write)
             }
+            Op::SyncVolume { volume, .. } => Self::ReadOrWrite(volume),
             Op::HostLatency { .. } | Op::Delivery { .. } => {
                 Self::Pool("saying how late the host is")
             }

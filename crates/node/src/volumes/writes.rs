@@ -147,6 +147,29 @@ impl Writes {
         extents(range).any(is_claimed)
     }
 
+    /// The number that the next claim will have.
+    pub(crate) fn next_claim(&self) -> Claim {
+        Claim(self.next)
+    }
+
+    /// Writes of some of this range that have not ended, in the order in which they came.
+    pub(crate) fn claims_in(
+        &self,
+        extent: Extent,
+        range: &Range<Bytes>,
+    ) -> impl Iterator<Item = Claim> {
+        let claims = self.extents.get(&extent).map(|tracker| tracker.claims.iter());
+        let theirs = claims.into_iter().flatten();
+        theirs.filter(move |(_, other)| overlap(other, range)).map(|(claim, _)| *claim)
+    }
+
+    /// What of an extent is being written, or will be.
+    pub(crate) fn claimed(&self, extent: Extent) -> Blocks {
+        let claims = self.extents.get(&extent).map(|tracker| tracker.claims.iter());
+        let all = claims.into_iter().flatten().map(|(_, range)| Blocks::of(range));
+        all.fold(Blocks::NONE, |all, blocks| all.union(&blocks))
+    }
+
     /// Another number than before whenever bytes of the volume may have changed in between; zero
     /// where none did since the pool was opened.
     pub(crate) fn changes_of(&self, volume: VolumeId) -> u64 {

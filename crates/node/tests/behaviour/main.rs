@@ -3,6 +3,7 @@
 mod driver;
 
 mod again;
+mod behind;
 mod bounds;
 mod cache;
 mod calls;

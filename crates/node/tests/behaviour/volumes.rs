@@ -104,7 +104,7 @@ fn padding_is_not_recorded() {
     driver.volume("film", Bytes::mib(1));
     let span = driver.room(Bytes::kib(8));
     let (offset, len) = (Bytes::ZERO, Bytes::kib(8));
-    let range = WriteRange { offset, len, padding: Bytes::new(100) };
+    let range = WriteRange { padding: Bytes::new(100), ..WriteRange::new(offset, len) };
     driver.done(write("film", range, span));
     assert_eq!(driver.node.volume("film").unwrap().length, Bytes::kib(8) - Bytes::new(100));
 }

@@ -1,0 +1,273 @@
+//! Writes that are answered before they are on their disk: who reads finds them, who syncs waits for
+//! them and is told of those that failed, and whoever opens or removes the volume comes after them.
+
+use crate::driver::*;
+use node::{DiskIndex, Error, Mode, Op, Reply, Ticket, Who, WriteRange};
+use units::{Bytes, Direction, Duration};
+
+const V: &str = "v";
+const KIB4: Bytes = Bytes::kib(4);
+const DISK: DiskIndex = DiskIndex(0);
+
+fn behind(offset: Bytes, len: Bytes) -> WriteRange {
+    WriteRange { behind: true, ..WriteRange::new(offset, len) }
+}
+
+/// Begins a write that may be answered before it is on its disk.
+fn begin(driver: &mut Driver, volume: &str, seed: u64, offset: Bytes, len: Bytes) -> Ticket {
+    let range = behind(offset, len);
+    let span = driver.room(range.room());
+    driver.fill(span, seed, &range);
+    driver.begin(write(volume, range, span))
+}
+
+/// The same, where it is answered at once.
+fn ahead(driver: &mut Driver, seed: u64, offset: Bytes, len: Bytes) {
+    let ticket = begin(driver, V, seed, offset, len);
+    assert_eq!(driver.answer(ticket), Some(Ok(Reply::Done)), "answered at once");
+}
+
+fn sync(driver: &mut Driver, told: u64) -> Result<Reply, Error> {
+    driver.ask(Op::SyncVolume { volume: V.into(), told })
+}
+
+fn written(driver: &Driver) -> usize {
+    let writes = driver.journal.iter().filter_map(|done| done.action.transfer());
+    writes.filter(|(_, direction)| *direction == Direction::Write).count()
+}
+
+/// An idle disk and a volume of 8 MiB with bytes in its first half.
+fn volume() -> Driver {
+    let mut driver = Setup::new(1).open();
+    driver.recorded(V, Bytes::mib(8), Bytes::mib(4), 1);
+    driver
+}
+
+#[test]
+fn a_write_is_answered_before_it_is_on_its_disk_and_read_before_that() {
+    let mut driver = volume();
+    let before = written(&driver);
+    ahead(&mut driver, 2, Bytes::kib(64), Bytes::kib(64));
+    ahead(&mut driver, 3, Bytes::mib(5), Bytes::kib(64));
+    assert_eq!(written(&driver), before, "no time has passed");
+    let got = driver.read(V, Bytes::kib(60), Bytes::kib(72)).unwrap();
+    let mut want = pattern(1, Bytes::kib(60), Bytes::kib(72));
+    want[4 << 10..68 << 10].copy_from_slice(&pattern(2, Bytes::kib(64), Bytes::kib(64)));
+    assert!(got == want);
+    let got = driver.read(V, Bytes::mib(5), Bytes::kib(64)).unwrap();
+    assert!(got == pattern(3, Bytes::mib(5), Bytes::kib(64)), "where nothing was");
+    // The other way is as it was.
+    let ticket = driver.begin_write(V, 4, Bytes::ZERO, KIB4);
+    assert!(!driver.is_answered(ticket));
+    assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+}
+
+#[test]
+fn what_is_to_be_written_is_no_hole() {
+    let mut driver = volume();
+    ahead(&mut driver, 2, Bytes::mib(5), Bytes::kib(64));
+    let id = driver.node.volume_id(V).unwrap();
+    let range = Bytes::mib(5)..Bytes::mib(5) + Bytes::kib(128);
+    let runs = driver.node.written(&Who::root(), (V, id), range).unwrap();
+    assert_eq!(runs, [(Bytes::kib(64), true), (Bytes::kib(64), false)]);
+}
+
+#[test]
+fn a_sync_waits_for_what_was_answered_before_it_and_for_nothing_else() {
+    let mut driver = volume();
+    driver.volume("other", Bytes::mib(8));
+    for block in 0..8 {
+        ahead(&mut driver, 2, Bytes::kib(64) * (block * 3), Bytes::kib(64));
+    }
+    let sync = driver.begin(Op::SyncVolume { volume: V.into(), told: 0 });
+    assert!(!driver.is_answered(sync));
+    // Both volumes are written on and on: always some of it is behind.
+    let mut at = Bytes::ZERO;
+    while !driver.is_answered(sync) {
+        assert!(at < Bytes::mib(4), "it waits for what came later");
+        for volume in [V, "other"] {
+            begin(&mut driver, volume, 5, Bytes::mib(2) + at, KIB4);
+        }
+        at += KIB4 * 2;
+        driver.run(ms(4));
+    }
+    assert_eq!(driver.answer(sync), Some(Ok(Reply::Done)));
+    let so_far = written(&driver);
+    driver.run(Duration::from_secs(1));
+    assert!(written(&driver) > so_far + 2, "some was behind");
+    let mut driver = driver.after_a_power_cut();
+    for block in 0..8 {
+        let at = Bytes::kib(64) * (block * 3);
+        let got = driver.read(V, at, Bytes::kib(64)).unwrap();
+        assert!(got == pattern(2, at, Bytes::kib(64)), "{block}");
+    }
+}
+
+/// Everybody who uses the volume is told once; who comes later is told where nobody was.
+#[test]
+fn who_syncs_is_told_of_what_failed() {
+    let mut driver = volume();
+    let place = driver.place(V, Bytes::mib(1));
+    driver.break_at(DISK, place..place + Bytes::kib(64), Some(Direction::Write));
+    ahead(&mut driver, 2, Bytes::mib(1), Bytes::kib(64));
+    ahead(&mut driver, 2, Bytes::mib(2), Bytes::kib(64));
+    driver.run(Duration::from_secs(5));
+    assert_eq!(driver.node.failures_told(V), 0, "who comes now is told of it");
+    driver.done(Op::Sync);
+    let told = sync(&mut driver, 0);
+    let Err(Error::WriteBehind { name, failures: 1, disk: DISK, .. }) = told else {
+        panic!("{told:?}")
+    };
+    assert_eq!(name, V);
+    assert_eq!(sync(&mut driver, 1), Ok(Reply::Done), "once");
+    assert!(sync(&mut driver, 0).is_err(), "another, who was there");
+    assert_eq!(driver.node.failures_told(V), 1, "who comes now need not know");
+    let got = driver.read(V, Bytes::mib(2), Bytes::kib(64)).unwrap();
+    assert!(got == pattern(2, Bytes::mib(2), Bytes::kib(64)), "it binds nobody else");
+}
+
+/// Whoever needs the volume at rest comes when it is. Nothing is answered ahead of who waits, nor beside
+/// a stream or a contract.
+#[test]
+fn who_opens_or_removes_the_volume_waits() {
+    let rename = Op::VolumeRename { name: "w".into(), to: V.into(), replace: true, keep_as: None };
+    let ops = [
+        open(V, Mode::Read, usual(), Bytes::ZERO),
+        open(V, Mode::Write, usual(), Bytes::ZERO),
+        open_window(V, Mode::Read, usual(), 7),
+        service(V, in_time(KIB4, ms(400), Duration::from_secs(1))),
+        resize(V, Bytes::mib(4)),
+        Op::Staged(Box::new(resize(V, Bytes::mib(4)))),
+        rename,
+        delete(V),
+    ];
+    for op in ops {
+        let mut driver = volume();
+        driver.volume("w", Bytes::mib(1));
+        ahead(&mut driver, 2, Bytes::kib(256), Bytes::MIB);
+        let before = written(&driver);
+        let said = format!("{op:?}");
+        let ticket = driver.begin(op);
+        assert!(!driver.is_answered(ticket), "{said}");
+        let answer = driver.wait(ticket);
+        assert!(answer.is_ok(), "{said}: {answer:?}");
+        assert!(written(&driver) > before, "{said}");
+        if said.contains("Open") || said.contains("Service") {
+            let ticket = begin(&mut driver, V, 2, Bytes::kib(256), KIB4);
+            assert_ne!(driver.answer(ticket), Some(Ok(Reply::Done)), "{said}");
+        }
+    }
+    let mut driver = volume();
+    ahead(&mut driver, 2, Bytes::kib(256), Bytes::MIB);
+    let removed = driver.begin(resize(V, Bytes::mib(4)));
+    let wanted = begin(&mut driver, V, 2, Bytes::kib(128), KIB4);
+    assert!(!driver.is_answered(wanted), "somebody waits");
+    assert_eq!(driver.wait(removed), Ok(Reply::Done));
+    assert_eq!(driver.wait(wanted), Ok(Reply::Done));
+    ahead(&mut driver, 2, Bytes::kib(128), KIB4);
+}
+
+/// One user alone has half of what may be behind; beside another, both have less.
+#[test]
+fn how_much_is_behind_has_a_bound_for_each_user_and_in_all() {
+    let answered = |driver: &mut Driver, uid: u32, len: Bytes, from: u64| {
+        driver.who = Who { is_superuser: true, ..Who::user(uid, 0, []) };
+        let tickets = (0..600).map(|block| begin(driver, V, 2, KIB4 * (from + 2 * block), len));
+        let tickets: Vec<Ticket> = tickets.collect();
+        tickets.into_iter().filter(|ticket| driver.answer(*ticket).is_some()).count()
+    };
+    let mut driver = Setup::new(1).with(|config| config.memory = Bytes::mib(256)).open();
+    driver.recorded(V, Bytes::mib(32), Bytes::mib(32), 1);
+    assert_eq!(answered(&mut driver, 1, KIB4, 0), 128, "operations");
+    assert_eq!(answered(&mut driver, 2, KIB4, 1200), 64);
+    driver.run(Duration::from_secs(60));
+    assert_eq!(answered(&mut driver, 2, KIB4, 0), 128, "all of it is free again");
+    let mut driver = Setup::new(1).with(|config| config.memory = Bytes::mib(32)).open();
+    driver.recorded(V, Bytes::mib(32), Bytes::mib(8), 1);
+    let some = answered(&mut driver, 1, KIB4, 0);
+    assert!((128..=600).contains(&some), "{some}");
+}
+
+/// A pool that is shut down has written what it has answered.
+#[test]
+fn what_was_answered_is_written_before_the_node_ends() {
+    let mut driver = volume();
+    for block in 0..60 {
+        ahead(&mut driver, 2, Bytes::kib(20) * block + Bytes::new(7), Bytes::kib(20));
+    }
+    let read = driver.begin(read(V, Bytes::ZERO, Bytes::kib(64)));
+    let sync = driver.begin(Op::SyncVolume { volume: V.into(), told: 0 });
+    let held = driver.begin(delete(V));
+    driver.done(Op::Shutdown);
+    assert!(matches!(driver.answer(read), Some(Ok(_) | Err(Error::ShuttingDown))));
+    assert_eq!(driver.answer(sync), Some(Ok(Reply::Done)));
+    assert_eq!(driver.answer(held), Some(Err(Error::ShuttingDown)));
+    let mut driver = driver.after_a_power_cut();
+    let len = Bytes::kib(1200);
+    let got = driver.read(V, Bytes::ZERO, len.round_down(KIB4).min(Bytes::MIB)).unwrap();
+    let mut want = pattern(1, Bytes::ZERO, Bytes::MIB);
+    want[7..].copy_from_slice(&pattern(2, Bytes::new(7), Bytes::MIB - Bytes::new(7)));
+    assert!(got == want);
+}
+
+/// Random writes and reads of few blocks, most of them under way at once: each read finds what was
+/// answered before it, and after a power cut there is what was synced.
+#[test]
+fn reads_find_what_was_answered_and_a_power_cut_leaves_what_was_synced() {
+    let len = Bytes::kib(256);
+    for seed in 0..40_u64 {
+        let mut number = seed * 2 + 1;
+        let mut below = |n: u64| {
+            number = number.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (number >> 33) % n
+        };
+        let mut driver = volume();
+        let mut state = pattern(1, Bytes::ZERO, len);
+        let mut content = 10;
+        for _ in 0..3 {
+            for _ in 0..60 {
+                let at = below(len.get() - 1);
+                let most = (len.get() - at).min(30_000);
+                let size = 1 + below(most);
+                let (at, size) = (Bytes::new(at), Bytes::new(size));
+                match below(4) {
+                    0 => {
+                        let from = at.round_down(KIB4);
+                        let size = size.round_up(KIB4).min(len - from);
+                        let got = driver.read(V, from, size).unwrap();
+                        let want = &state[from.as_usize()..][..size.as_usize()];
+                        assert!(got == want, "seed {seed}");
+                    }
+                    1 => driver.run(Duration::from_millis(below(60))),
+                    _ => {
+                        content += 1;
+                        let ticket = begin(&mut driver, V, content, at, size);
+                        if driver.answer(ticket).is_none() {
+                            assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+                        }
+                        let bytes = pattern(content, at, size);
+                        state[at.as_usize()..][..size.as_usize()].copy_from_slice(&bytes);
+                    }
+                }
+            }
+            assert_eq!(sync(&mut driver, 0), Ok(Reply::Done));
+            driver = driver.after_a_power_cut();
+            let got = driver.read(V, Bytes::ZERO, len).unwrap();
+            assert!(got == state, "seed {seed}");
+        }
+    }
+}
+
+/// A stream that was held reads what was written before it was asked for.
+#[test]
+fn a_stream_reads_what_was_answered_before_it_was_opened() {
+    let mut driver = volume();
+    ahead(&mut driver, 2, Bytes::ZERO, Bytes::MIB);
+    let (stream, _) = driver.stream(open(V, Mode::Read, usual(), Bytes::ZERO));
+    let Ok(Reply::Data { bytes: span, .. }) =
+        driver.ask(Op::StreamRead { stream, len_max: BLOCK })
+    else {
+        panic!("no data")
+    };
+    assert!(driver.bytes(span) == pattern(2, Bytes::ZERO, BLOCK));
+}
