@@ -169,6 +169,10 @@ impl Pool for engine::Pool {
         self.operations(volume, handle)
     }
 
+    fn failures_told(&self, volume: &str) -> u64 {
+        self.failures_told(volume)
+    }
+
     fn policy(&self) -> Policy {
         self.policy()
     }

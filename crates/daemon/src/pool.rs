@@ -228,6 +228,10 @@ pub trait Pool: Send + Sync + 'static {
             }
         })
     }
+    /// As [`node::Node::failures_told`].
+    fn failures_told(&self, _volume: &str) -> u64 {
+        0
+    }
     /// The policy that the disks follow.
     fn policy(&self) -> Policy {
         self.status().policy

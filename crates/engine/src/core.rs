@@ -357,6 +357,10 @@ impl Core {
         self.lock().node.operations(volume, handle)
     }
 
+    pub(crate) fn failures_told(&self, volume: &str) -> u64 {
+        self.lock().node.failures_told(volume)
+    }
+
     pub(crate) fn policy(&self) -> Policy {
         self.lock().node.config().policy
     }

@@ -567,6 +567,11 @@ impl Pool {
         self.core.operations(volume, handle)
     }
 
+    /// As [`Node::failures_told`].
+    pub fn failures_told(&self, volume: &str) -> u64 {
+        self.core.failures_told(volume)
+    }
+
     /// The policy that the disks follow.
     pub fn policy(&self) -> Policy {
         self.core.policy()

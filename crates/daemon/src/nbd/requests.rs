@@ -17,7 +17,7 @@ use crate::pool::{Ask, Chunk, Handed, Room};
 use crate::timely::Lane;
 use node::{Error, Priority, Target, VolumeId, WriteRange, calls};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 use tokio::sync::{Semaphore, watch};
 use units::{Bytes, Instant};
@@ -52,12 +52,31 @@ struct Shared {
     lane: Lane,
     /// Set when the client does not take its replies.
     gone: watch::Sender<bool>,
+    /// Failures of writes that were answered before they were on their disk, of which this client knows.
+    failures_told: AtomicU64,
+}
+
+/// What of a volume is durable when a request is answered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Durable {
+    Nothing,
+    /// What the request itself has written.
+    Own,
+    /// All that was answered before.
+    All,
+}
+
+impl From<bool> for Durable {
+    fn from(is_durable: bool) -> Self {
+        if is_durable { Self::Own } else { Self::Nothing }
+    }
 }
 
 /// A request that is served in several parts.
 struct Whole {
     cookie: u64,
-    durable: bool,
+    /// What is durable before it is answered.
+    durable: Durable,
     is_one: bool,
     /// Parts that have not ended.
     parts: AtomicUsize,
@@ -67,7 +86,8 @@ struct Whole {
 }
 
 impl Whole {
-    fn new(cookie: u64, durable: bool, parts: usize) -> Arc<Self> {
+    fn new(cookie: u64, durable: impl Into<Durable>, parts: usize) -> Arc<Self> {
+        let durable = durable.into();
         let (is_one, parts) = (parts == 1, AtomicUsize::new(parts));
         let (failed, handed) = (Mutex::default(), Mutex::default());
         Arc::new(Self { cookie, durable, is_one, parts, failed, handed })
@@ -113,7 +133,19 @@ impl Device {
         (output, lane): (Arc<Outgoing>, Lane),
     ) -> Self {
         let (reserved, gone) = (volume.clone(), watch::Sender::new(false));
-        let shared = Shared { volume, id, reserved, priority, chosen, ask, output, lane, gone };
+        let failures_told = AtomicU64::new(ask.0.failures_told(&volume));
+        let shared = Shared {
+            volume,
+            id,
+            reserved,
+            priority,
+            chosen,
+            ask,
+            output,
+            lane,
+            gone,
+            failures_told,
+        };
         Self(Arc::new(shared))
     }
 
@@ -171,7 +203,7 @@ async fn take_one(
         Ok(Command::Disconnect) => Err(Over::ByRequest),
         Ok(Command::Flush) => {
             let place = place(Bytes::ZERO).await;
-            let whole = Whole::new(cookie, true, 1);
+            let whole = Whole::new(cookie, Durable::All, 1);
             let shared = again();
             batch.push(place, async move { shared.ended(&whole).await });
             Ok(())
@@ -422,7 +454,9 @@ impl Shared {
         whole: &Whole,
     ) -> Result<(), Over> {
         let (volume, priority) = (self.volume.clone(), self.priority);
-        let (written, handed) = self.ask.write(came, volume, priority, piece.range(), room).await;
+        // Until a flush nothing is promised of it.
+        let range = WriteRange { behind: whole.durable == Durable::Nothing, ..piece.range() };
+        let (written, handed) = self.ask.write(came, volume, priority, range, room).await;
         match written {
             Ok(()) => whole.done(handed),
             Err(error) => whole.fail(error),
@@ -445,11 +479,16 @@ impl Shared {
     /// Answers a request that has no data to give.
     async fn ended(&self, whole: &Whole) -> Result<(), Over> {
         let failed = match whole.error() {
-            None if whole.durable => self.ask.call(calls::Sync {}).await.err(),
+            None => match whole.durable {
+                Durable::Nothing => None,
+                Durable::Own => self.ask.call(calls::Sync {}).await.err(),
+                Durable::All => self.flush().await.err(),
+            },
             failed => failed,
         };
         // What is durable was promised nothing: the wait for that is in no account.
-        let handed = whole.handed.lock().take().filter(|_| !whole.durable);
+        let is_promised = whole.durable == Durable::Nothing;
+        let handed = whole.handed.lock().take().filter(|_| is_promised);
         match (failed, handed) {
             (None, Some(handed)) => {
                 self.send_handed(&reply::simple(whole.cookie, None), &[], handed).await
@@ -460,6 +499,17 @@ impl Shared {
             }
             (Some(error), _) => self.fail(whole.cookie, false, &error).await,
         }
+    }
+
+    /// Makes durable what was answered, or says that some of it could not be written: once to each
+    /// client that was there.
+    async fn flush(&self) -> Result<(), Error> {
+        let told = self.failures_told.load(Ordering::Acquire);
+        let synced = self.ask.call(calls::SyncVolume { volume: self.volume.clone(), told }).await;
+        if let Err(Error::WriteBehind { failures, .. }) = &synced {
+            self.failures_told.fetch_max(*failures, Ordering::AcqRel);
+        }
+        synced
     }
 
     /// Sends what the pool was done with then.

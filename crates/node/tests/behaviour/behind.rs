@@ -264,8 +264,7 @@ fn a_stream_reads_what_was_answered_before_it_was_opened() {
     let mut driver = volume();
     ahead(&mut driver, 2, Bytes::ZERO, Bytes::MIB);
     let (stream, _) = driver.stream(open(V, Mode::Read, usual(), Bytes::ZERO));
-    let Ok(Reply::Data { bytes: span, .. }) =
-        driver.ask(Op::StreamRead { stream, len_max: BLOCK })
+    let Ok(Reply::Data { bytes: span, .. }) = driver.ask(Op::StreamRead { stream, len_max: BLOCK })
     else {
         panic!("no data")
     };
