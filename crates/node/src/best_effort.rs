@@ -509,7 +509,8 @@ impl BestEffort {
             at += len;
             let span = Span { offset: span.offset + before, len };
             operation.pieces += 1;
-            if !self.waits_for_write(core, now, id, ((volume, extent), &range), span) {
+            if !self.waits_for_write(core, now, (id, &operation), ((volume, extent), &range), span)
+            {
                 read_piece(core, now, &mut operation, id, (range, location), span);
             }
         }
@@ -556,7 +557,6 @@ impl BestEffort {
         let is_of_line = self.line.begin(&span);
         core.reserves.begin(&span);
         let Asker { ticket, uid, arrived } = asker;
-        let first = core.writes.next_claim();
         let id = self.open(Operation {
             ticket,
             uid,
@@ -594,7 +594,7 @@ impl BestEffort {
             self.claim(core, now, piece);
         }
         if range.behind {
-            self.answer_ahead(core, id, first);
+            self.may_be_behind(id);
         }
         Ok(())
     }
@@ -881,7 +881,7 @@ impl BestEffort {
         }
         let Operation { ticket, uid, waiting, volume, offset, span, recorded, .. } = operation;
         let Operation { write, error, then, .. } = operation;
-        if self.behind.remove(id) {
+        if self.behind.remove(id, uid) {
             self.ended_behind(core, volume, recorded, error);
             self.give(core, now, span.expect("it was written from"));
             return self.serve_waiting(core, now);

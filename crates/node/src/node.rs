@@ -194,7 +194,7 @@ impl Node {
         if let Err(error) = self.core.may_promise(&op) {
             return self.core.answer(ticket, Err(error));
         }
-        let Some(op) = self.hold_behind(now, ticket, who, op, arrived) else { return };
+        let Some(op) = self.hold_behind(ticket, who, op, arrived) else { return };
         match op {
             Op::VolumeCreate { .. }
             | Op::RingCreate { .. }
@@ -299,8 +299,7 @@ impl Node {
             Op::Release { span } => {
                 self.best_effort.release(&mut self.core, now, Some(ticket), span);
             }
-            mut op @ Op::Write { .. } => {
-                self.check_behind(&mut op);
+            op @ Op::Write { .. } => {
                 let asked = Asked { ticket, uid: who.uid, handle: who.handle, arrived, op };
                 self.best_effort.write(&mut self.core, now, asked);
             }
@@ -358,17 +357,10 @@ impl Node {
 
     /// Holds a request that finds writes of its volume behind, and must not: it is asked again when there
     /// are none.
-    fn hold_behind(
-        &mut self,
-        now: Instant,
-        ticket: Ticket,
-        who: &Who,
-        op: Op,
-        arrived: Instant,
-    ) -> Option<Op> {
+    fn hold_behind(&mut self, ticket: Ticket, who: &Who, op: Op, arrived: Instant) -> Option<Op> {
         let Some(volume) = self.behind_of(&op) else { return Some(op) };
         let held = Held { ticket, who: who.clone(), op, arrived };
-        self.best_effort.hold(&mut self.core, now, volume, held).map(|held| held.op)
+        self.best_effort.hold(volume, held).map(|held| held.op)
     }
 
     /// A volume that must be at rest for this, and is not.
@@ -378,20 +370,14 @@ impl Node {
         volumes.find(|&volume| self.best_effort.is_behind(volume))
     }
 
-    /// Who waited for writes that were behind goes on where these have ended.
+    /// Writes are answered before they are on their disk, where they may be: not where a stream would read, or
+    /// write, beside them. Who waited for such writes goes on where these have ended.
     pub(crate) fn go_on_behind(&mut self, now: Instant) {
+        let streams = &self.streams;
+        self.best_effort.answer_ahead(&mut self.core, |volume| streams.count_on(volume) > 0);
         while let Some(held) = self.best_effort.go_on(&mut self.core, now) {
             let Held { ticket, who, op, arrived } = held;
             self.request(now, ticket, &who, op, arrived);
-        }
-    }
-
-    /// A write is answered ahead of its disk only where no stream would read, or write, beside it.
-    fn check_behind(&self, op: &mut Op) {
-        let Op::Write { volume, range, .. } = op else { return };
-        if range.behind {
-            let volume = self.core.store.find(volume).map(|volume| volume.id());
-            range.behind = volume.is_some_and(|volume| self.streams.count_on(volume) == 0);
         }
     }
 

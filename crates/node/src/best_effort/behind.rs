@@ -1,25 +1,27 @@
 //! Writes that are answered before they are on their disk: *write-behind*.
 //!
-//! A write that asks for it ([`WriteRange::behind`]) is answered when its blocks are claimed, and goes on
-//! as it would have gone. What must not see its volume without the bytes waits: a best-effort read for those
-//! pieces that it overlaps; whoever opens, serves, cuts, renames or removes the volume until none of its
-//! writes is behind; and [`Op::SyncVolume`] for those that were answered before it.
+//! A write that asks for it ([`WriteRange::behind`]) is answered when its blocks are claimed, or as soon
+//! afterwards as there is room, and goes on as it would have gone. What must not see its volume without the
+//! bytes waits: a best-effort read for those pieces that it overlaps; whoever opens, serves, cuts, renames or
+//! removes the volume until none of its writes is behind; and [`Op::SyncVolume`] for those that were answered
+//! before it.
 //!
 //! How much is behind has a bound, so that a sync, or the end of the node, does not wait long. A user has
 //! at the most what all together leave free: one alone half of the bound, two a third each.
 //!
-//! Invariants: nothing is answered ahead on a volume with a stream or a contract, or while somebody waits
-//! for that volume. What was answered is written, also while the node ends. A failure is counted, and told to
-//! everybody who syncs the volume and was not told of it.
+//! Invariants: nothing is answered ahead in the background, on a volume with a stream or a contract, or while
+//! somebody waits for that volume. What was answered is written, also while the node ends. A failure is
+//! counted, and told to everybody who syncs the volume and was not told of it.
 
-use super::{BestEffort, read_piece};
+use super::{BestEffort, Operation, read_piece};
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
+use crate::memory::line::Rank;
 use crate::volumes::services::Services;
 use crate::volumes::writes::{Claim, Extent};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -28,15 +30,20 @@ use units::{Bytes, Instant};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Behind {
-    /// Operations that are answered and have not ended; the later one has the higher number.
+    /// Operations that are answered and have not ended.
     writes: BTreeMap<u64, Write>,
-    volumes: BTreeMap<VolumeId, u64>,
+    /// Operations that are to be answered when there is room, by their user, the oldest first.
+    later: BTreeSet<(u32, u64)>,
+    volumes: BTreeMap<VolumeId, OnVolume>,
     users: BTreeMap<u32, Amount>,
     all: Amount,
     /// Pieces of reads, by the claim that each waits for.
     reads: BTreeMap<Claim, Vec<Reading>>,
-    syncs: Vec<Syncing>,
-    held: VecDeque<(VolumeId, Held)>,
+    /// Who waits on any volume.
+    waiting: usize,
+    /// What these waited for has ended.
+    synced: Vec<Syncing>,
+    free: VecDeque<Held>,
     failures: BTreeMap<VolumeId, Failures>,
 }
 
@@ -45,7 +52,16 @@ struct Write {
     volume: VolumeId,
     uid: u32,
     len: Bytes,
-    claims: (Claim, Claim),
+}
+
+/// A volume of which a write is behind.
+#[derive(Clone, Debug, Default)]
+struct OnVolume {
+    /// The later one has the higher number.
+    writes: BTreeSet<u64>,
+    /// In the order in which they came.
+    syncs: VecDeque<Syncing>,
+    held: VecDeque<Held>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,6 +79,8 @@ struct Reading {
     span: Span,
     /// It waits for claims before this one.
     came: Claim,
+    /// What it waits for does so as one that somebody waits for.
+    lifts: bool,
 }
 
 /// Somebody waits until what was answered before him is on its disk.
@@ -109,7 +127,7 @@ impl Amount {
 
 impl Behind {
     pub(super) fn has(&self, operation: u64) -> bool {
-        self.writes.contains_key(&operation)
+        !self.writes.is_empty() && self.writes.contains_key(&operation)
     }
 
     pub(super) fn is_on(&self, volume: VolumeId) -> bool {
@@ -118,30 +136,46 @@ impl Behind {
 
     fn add(&mut self, operation: u64, write: Write) {
         self.writes.insert(operation, write);
-        *self.volumes.entry(write.volume).or_default() += 1;
+        self.volumes.entry(write.volume).or_default().writes.insert(operation);
         self.users.entry(write.uid).or_default().add(write.len);
         self.all.add(write.len);
     }
 
-    /// An operation has ended: false where it was not answered before.
-    pub(super) fn remove(&mut self, operation: u64) -> bool {
-        let Some(write) = self.writes.remove(&operation) else { return false };
-        let on = self.volumes.get_mut(&write.volume).expect("its volume is counted");
-        *on -= 1;
-        if *on == 0 {
-            self.volumes.remove(&write.volume);
+    /// An operation of this user has ended: false where it was not answered before.
+    pub(super) fn remove(&mut self, operation: u64, uid: u32) -> bool {
+        if self.writes.is_empty() && self.later.is_empty() {
+            return false;
         }
-        let his = self.users.get_mut(&write.uid).expect("its user is counted");
+        self.later.remove(&(uid, operation));
+        let Some(write) = self.writes.remove(&operation) else { return false };
+        let his = self.users.get_mut(&uid).expect("its user is counted");
         his.remove(write.len);
         if his.operations == 0 {
-            self.users.remove(&write.uid);
+            self.users.remove(&uid);
         }
         self.all.remove(write.len);
+        let on = self.volumes.get_mut(&write.volume).expect("its volume is counted");
+        on.writes.remove(&operation);
+        let oldest = on.writes.first().copied().unwrap_or(u64::MAX);
+        while let Some(sync) = on.syncs.pop_front_if(|sync| sync.came <= oldest) {
+            self.synced.push(sync);
+        }
+        if on.writes.is_empty() {
+            let on = self.volumes.remove(&write.volume).expect("just found");
+            self.free.extend(on.held);
+        }
         true
     }
 
+    /// Where somebody may wait for the writes of a volume; none where too many wait.
+    fn line_on(&mut self, volume: VolumeId) -> Option<&mut OnVolume> {
+        let on = self.volumes.get_mut(&volume).filter(|_| self.waiting < limits::WAITERS_MAX)?;
+        self.waiting += 1;
+        Some(on)
+    }
+
     /// One of them has failed.
-    pub(super) fn failed(&mut self, volume: VolumeId, disk: DiskIndex, error: DeviceError) {
+    fn failed(&mut self, volume: VolumeId, disk: DiskIndex, error: DeviceError) {
         let none = Failures { count: 0, untold: 0, disk, error };
         let failures = self.failures.entry(volume).or_insert(none);
         *failures =
@@ -161,22 +195,38 @@ impl Behind {
 }
 
 impl BestEffort {
-    /// Answers a write that has just claimed its blocks, from `first` on, where it may be.
-    pub(super) fn answer_ahead(&mut self, core: &mut Core, id: u64, first: Claim) {
+    /// This write has claimed its blocks, and may be answered from now on.
+    pub(super) fn may_be_behind(&mut self, id: u64) {
         let Some(operation) = self.operations.get(id) else { return };
-        let (volume, uid, ticket) = (operation.volume, operation.uid, operation.ticket);
-        let (Some(ticket), Some(span)) = (ticket, operation.span) else { return };
-        let is_wanted = self.behind.held.iter().any(|(held, _)| *held == volume);
-        if self.ending
-            || is_wanted
-            || !is_plain(core, volume)
-            || !self.behind.has_room(core, uid, span.len)
-        {
-            return;
+        self.behind.later.insert((operation.uid, id));
+    }
+
+    /// Answers writes for which there is room; `has_stream` of their volume are not.
+    pub(crate) fn answer_ahead(&mut self, core: &mut Core, has_stream: impl Fn(VolumeId) -> bool) {
+        let mut next = (0, 0);
+        while let Some(&(uid, id)) = self.behind.later.range(next..).next() {
+            let operation = self.operation(id);
+            let (holder, stated, volume) =
+                (operation.holder(), operation.priority, operation.volume);
+            let (Some(ticket), Some(span)) = (operation.ticket, operation.span) else {
+                unreachable!("somebody asked for it, from memory")
+            };
+            let len = span.len;
+            let is_wanted = self.behind.volumes.get(&volume).is_some_and(|on| !on.held.is_empty());
+            let may = !self.ending && !is_wanted && !has_stream(volume) && is_plain(core, volume);
+            if !may || core.rank_of(holder, stated) == Rank::Background {
+                // It is answered when it is on its disk.
+                self.behind.later.remove(&(uid, id));
+            } else if self.behind.has_room(core, uid, len) {
+                self.behind.later.remove(&(uid, id));
+                self.behind.add(id, Write { volume, uid, len });
+                core.answer(ticket, Ok(Reply::Done));
+            } else if let Some(other) = uid.checked_add(1) {
+                next = (other, 0);
+            } else {
+                break;
+            }
         }
-        let claims = (first, core.writes.next_claim());
-        self.behind.add(id, Write { volume, uid, len: span.len, claims });
-        core.answer(ticket, Ok(Reply::Done));
     }
 
     /// The first write that was answered before `came`, has not ended, and overlaps this.
@@ -201,12 +251,16 @@ impl BestEffort {
         &mut self,
         core: &mut Core,
         now: Instant,
-        operation: u64,
+        (id, operation): (u64, &Operation),
         (extent, range): (Extent, &Range<Bytes>),
         span: Span,
     ) -> bool {
-        let came = core.writes.next_claim();
-        let reading = Reading { operation, extent, range: range.clone(), span, came };
+        if !self.behind.is_on(extent.0) {
+            return false;
+        }
+        let (came, range) = (core.writes.next_claim(), range.clone());
+        let lifts = core.rank_of(operation.holder(), operation.priority) <= Rank::Interactive;
+        let reading = Reading { operation: id, extent, range, span, came, lifts };
         self.wait_for_write(core, now, reading).is_none()
     }
 
@@ -219,8 +273,10 @@ impl BestEffort {
     ) -> Option<Reading> {
         let before = self.behind_before(core, reading.extent, &reading.range, reading.came);
         let Some(claim) = before else { return Some(reading) };
-        let volume = reading.extent.0;
-        self.pieces[&claim].commands.iter().for_each(|&id| core.lift(now, id, volume));
+        if reading.lifts {
+            let volume = reading.extent.0;
+            self.pieces[&claim].commands.iter().for_each(|&id| core.lift(now, id, volume));
+        }
         self.behind.reads.entry(claim).or_default().push(reading);
         None
     }
@@ -263,19 +319,14 @@ impl BestEffort {
     }
 
     /// Holds a request until none of the volume's writes is behind; gives it back where too many wait.
-    pub(crate) fn hold(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        volume: VolumeId,
-        held: Held,
-    ) -> Option<Held> {
-        if self.behind.held.len() >= limits::WAITERS_MAX {
-            return Some(held);
+    pub(crate) fn hold(&mut self, volume: VolumeId, held: Held) -> Option<Held> {
+        match self.behind.line_on(volume) {
+            None => Some(held),
+            Some(on) => {
+                on.held.push_back(held);
+                None
+            }
         }
-        self.lift_behind(core, now, volume);
-        self.behind.held.push_back((volume, held));
-        None
     }
 
     /// [`Op::SyncVolume`].
@@ -291,40 +342,27 @@ impl BestEffort {
         if !self.behind.is_on(volume) {
             return self.synced(core, now, sync);
         }
-        if self.behind.syncs.len() >= limits::WAITERS_MAX {
-            let waiting = self.behind.syncs.len() as u64;
-            return core.answer(ticket, Err(Error::Busy { waiting }));
-        }
-        self.lift_behind(core, now, volume);
-        self.behind.syncs.push(sync);
-    }
-
-    /// Somebody waits for what is behind on this volume.
-    fn lift_behind(&self, core: &mut Core, now: Instant, volume: VolumeId) {
-        for write in self.behind.writes.values().filter(|write| write.volume == volume) {
-            let (first, end) = write.claims;
-            let commands = self.pieces.range(first..end).flat_map(|(_, piece)| &piece.commands);
-            commands.for_each(|&id| core.lift(now, id, volume));
+        let waiting = self.behind.waiting as u64;
+        match self.behind.line_on(volume) {
+            None => core.answer(ticket, Err(Error::Busy { waiting })),
+            Some(on) => on.syncs.push_back(sync),
         }
     }
 
     /// Writes have ended, perhaps: who waited for them goes on. Gives a request that was held and is to
     /// be asked again.
     pub(crate) fn go_on(&mut self, core: &mut Core, now: Instant) -> Option<Held> {
-        if self.behind.syncs.is_empty() && self.behind.held.is_empty() {
+        if self.behind.waiting == 0 {
             return None;
         }
-        let Behind { writes, syncs, .. } = &mut self.behind;
-        let is_there = |sync: &mut Syncing| {
-            !writes.range(..sync.came).any(|(_, write)| write.volume == sync.volume)
-        };
-        let there: Vec<Syncing> = syncs.extract_if(.., is_there).collect();
-        for sync in there {
+        let synced = core::mem::take(&mut self.behind.synced);
+        self.behind.waiting -= synced.len();
+        for sync in synced {
             self.synced(core, now, sync);
         }
-        let Behind { volumes, held, .. } = &mut self.behind;
-        let at = held.iter().position(|(volume, _)| !volumes.contains_key(volume))?;
-        held.remove(at).map(|(_, held)| held)
+        let held = self.behind.free.pop_front()?;
+        self.behind.waiting -= 1;
+        Some(held)
     }
 
     /// What he waited for has ended.

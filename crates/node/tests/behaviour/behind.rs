@@ -182,6 +182,13 @@ fn how_much_is_behind_has_a_bound_for_each_user_and_in_all() {
     assert_eq!(answered(&mut driver, 2, KIB4, 1200), 64);
     driver.run(Duration::from_secs(60));
     assert_eq!(answered(&mut driver, 2, KIB4, 0), 128, "all of it is free again");
+    // Who finds no room is answered when there is some, not when his own write has ended.
+    let before = written(&driver);
+    let last = begin(&mut driver, V, 2, Bytes::mib(30), KIB4);
+    driver.run(ms(1));
+    assert!(!driver.is_answered(last));
+    assert_eq!(driver.wait(last), Ok(Reply::Done));
+    assert!(written(&driver) - before < 600, "of those before it, 472 were not answered ahead");
     let mut driver = Setup::new(1).with(|config| config.memory = Bytes::mib(32)).open();
     driver.recorded(V, Bytes::mib(32), Bytes::mib(8), 1);
     let some = answered(&mut driver, 1, KIB4, 0);
