@@ -6,9 +6,10 @@
 //! each request is an operation of its own. The permissions of the volume decide, by the user
 //! who has connected. Over TCP a token behind the volume's name says who that is ([`bearer`]).
 //!
-//! Invariants: a reply to a write is sent when whoever reads the volume finds the bytes; one to
-//! a flush, or to a request with FUA, when what was answered before it is durable, on whichever
-//! connection it was written. What is under way has the bounds of every best-effort connection
+//! Invariants: a reply to a write is sent when whoever reads the volume finds the bytes, which may be
+//! before they are on its disk; one to a request with FUA when what it has written is durable; one to a flush
+//! when what was answered before it is, on whichever connection it was written, or with an error where some of
+//! that could not be written. What is under way has the bounds of every best-effort connection
 //! (`data::account`).
 
 mod bearer;

@@ -229,9 +229,7 @@ pub trait Pool: Send + Sync + 'static {
         })
     }
     /// As [`node::Node::failures_told`].
-    fn failures_told(&self, _volume: &str) -> u64 {
-        0
-    }
+    fn failures_told(&self, volume: &str) -> u64;
     /// The policy that the disks follow.
     fn policy(&self) -> Policy {
         self.status().policy

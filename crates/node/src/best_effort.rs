@@ -18,7 +18,7 @@ mod cached;
 mod checks;
 
 use self::behind::Behind;
-pub(crate) use self::behind::{Held, needs_rest};
+pub(crate) use self::behind::{Deferred, Flushed, needs_rest};
 use self::checks::{checked, find_to_write};
 use crate::api::*;
 use crate::core::Core;
@@ -202,7 +202,6 @@ impl BestEffort {
         for waiter in self.line.leave(|_| true) {
             core.answer(waiter.ticket, Err(Error::ShuttingDown));
         }
-        self.hand_back_reads(core, now);
         self.take_back(core, now, |this, id| !this.behind.has(id));
     }
 
@@ -275,6 +274,7 @@ impl BestEffort {
 
     /// What no disk has begun of such operations is not done.
     fn take_back(&mut self, core: &mut Core, now: Instant, is_meant: fn(&Self, u64) -> bool) {
+        self.take_back_reads(core, now, is_meant);
         for (command, operation, part) in core.pieces() {
             if is_meant(self, operation) && core.cancel(command) {
                 self.operation(operation).fails(Error::ShuttingDown);
@@ -557,6 +557,7 @@ impl BestEffort {
         let is_of_line = self.line.begin(&span);
         core.reserves.begin(&span);
         let Asker { ticket, uid, arrived } = asker;
+        let first = core.writes.next_claim();
         let id = self.open(Operation {
             ticket,
             uid,
@@ -594,7 +595,7 @@ impl BestEffort {
             self.claim(core, now, piece);
         }
         if range.behind {
-            self.may_be_behind(id);
+            self.may_be_behind(core, id, first);
         }
         Ok(())
     }

@@ -28,9 +28,10 @@ pub const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 pub const NO_SLACK_WITHIN: Duration = Duration::from_secs(30);
 /// As much of a volume is looked at in one call for what was written of it.
 pub const WRITTEN_MAX: Bytes = Bytes::mib(64);
-/// Writes that are answered and not on their disk: so many that a slow disk, which takes some 10 ms for
-/// each, is done with them in some seconds.
-pub const BEHIND_MAX: u64 = 256;
+/// Writes of a pool that are answered and not on their disk: so few that who reads from a slow disk, which
+/// takes some 10 ms for each, does not wait much longer than for one turn of best effort, and so many that
+/// what lies one behind the other goes in one command.
+pub const BEHIND_MAX: u64 = 32;
 /// They have at most this part of the memory of best effort.
 pub const BEHIND_DIVISOR: u64 = 8;
 /// Callers that may wait for a commit or on one stream.

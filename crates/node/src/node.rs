@@ -2,7 +2,7 @@
 
 use crate::admission::contract;
 use crate::api::*;
-use crate::best_effort::{Asked, BestEffort, Gap, Held, needs_rest};
+use crate::best_effort::{Asked, BestEffort, Deferred, Flushed, Gap, needs_rest};
 use crate::core::{Core, Ended};
 use crate::door;
 use crate::limits;
@@ -19,6 +19,7 @@ use crate::work::{self, CommandEnded};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::cell::RefCell;
 use store::{EXTENT, Store, VolumeId};
 use units::{Bytes, Instant};
 
@@ -95,6 +96,7 @@ impl Node {
                 return self.command_ended(now, ended);
             }
         }
+        self.go_on_behind(now);
         self.settle_memory(now);
         self.look_for_moves(now);
         self.run_commits(now);
@@ -107,6 +109,7 @@ impl Node {
         self.tell_time(now);
         self.best_effort.release(&mut self.core, now, None, span);
         self.look_for_slack_later(now);
+        self.go_on_behind(now);
         self.settle_memory(now);
         self.look_for_moves(now);
         self.run_commits(now);
@@ -131,6 +134,7 @@ impl Node {
         self.measure_if_stale(now, disk);
         self.widen_flush(now, disk);
         self.follow_gap(now, disk);
+        self.go_on_behind(now);
         self.settle_memory(now);
         self.look_for_moves(now);
         self.run_commits(now);
@@ -194,7 +198,11 @@ impl Node {
         if let Err(error) = self.core.may_promise(&op) {
             return self.core.answer(ticket, Err(error));
         }
-        let Some(op) = self.hold_behind(ticket, who, op, arrived) else { return };
+        let behind = self.behind_of(&op);
+        if !behind.is_empty() {
+            let what = (ticket, who.clone(), op, arrived);
+            return self.best_effort.defer(&mut self.core, behind, what);
+        }
         match op {
             Op::VolumeCreate { .. }
             | Op::RingCreate { .. }
@@ -307,10 +315,13 @@ impl Node {
                 let asked = Asked { ticket, uid: who.uid, handle: who.handle, arrived, op };
                 self.best_effort.handle(&mut self.core, now, asked);
             }
-            Op::Sync => self.core.answer_when_committed(now, ticket),
+            Op::Sync => self.best_effort.sync(&mut self.core, now, ticket, None),
             Op::SyncVolume { volume, told } => match self.find(&volume) {
                 Ok(id) => {
-                    self.best_effort.sync_volume(&mut self.core, now, ticket, id, told);
+                    let whose = self.core.store.volume(id).expect("just found").ownership();
+                    let is_writer = permission::check(who, &volume, whose, Act::Write).is_ok();
+                    let of = Some(Flushed { volume: id, told, is_writer });
+                    self.best_effort.sync(&mut self.core, now, ticket, of);
                 }
                 Err(error) => self.core.answer(ticket, Err(error)),
             },
@@ -355,30 +366,37 @@ impl Node {
         }
     }
 
-    /// Holds a request that finds writes of its volume behind, and must not: it is asked again when there
-    /// are none.
-    fn hold_behind(&mut self, ticket: Ticket, who: &Who, op: Op, arrived: Instant) -> Option<Op> {
-        let Some(volume) = self.behind_of(&op) else { return Some(op) };
-        let held = Held { ticket, who: who.clone(), op, arrived };
-        self.best_effort.hold(volume, held).map(|held| held.op)
-    }
-
-    /// A volume that must be at rest for this, and is not.
-    fn behind_of(&self, op: &Op) -> Option<VolumeId> {
+    /// The volumes that must be at rest for this, those that are not the first; none where all are.
+    fn behind_of(&self, op: &Op) -> Vec<VolumeId> {
         let id = |name| self.core.store.find(name).map(|volume| volume.id());
-        let mut volumes = needs_rest(op).into_iter().flatten().filter_map(id);
-        volumes.find(|&volume| self.best_effort.is_behind(volume))
+        let volumes = needs_rest(op).map(|name| name.and_then(id));
+        let is_behind = |volume: Option<VolumeId>| {
+            volume.is_some_and(|volume| self.best_effort.is_behind(volume))
+        };
+        let [first, second] = match volumes {
+            [first, second] if is_behind(second) && !is_behind(first) => [second, first],
+            volumes => volumes,
+        };
+        if !is_behind(first) {
+            return Vec::new();
+        }
+        first.into_iter().chain(second).collect()
     }
 
-    /// Writes are answered before they are on their disk, where they may be: not where a stream would read, or
-    /// write, beside them. Who waited for such writes goes on where these have ended.
+    /// Who waited for writes that were behind goes on where these have ended, a few at a time. Then writes are
+    /// answered before they are on their disk, where they may be: not where a stream would read, or write,
+    /// beside them.
     pub(crate) fn go_on_behind(&mut self, now: Instant) {
-        let streams = &self.streams;
-        self.best_effort.answer_ahead(&mut self.core, |volume| streams.count_on(volume) > 0);
-        while let Some(held) = self.best_effort.go_on(&mut self.core, now) {
-            let Held { ticket, who, op, arrived } = held;
+        for _ in 0..limits::ROUND_STEP {
+            let Some(deferred) = self.best_effort.go_on(&mut self.core, now) else { break };
+            let Deferred { ticket, who, op, arrived, .. } = deferred;
             self.request(now, ticket, &who, op, arrived);
         }
+        if self.best_effort.has_free() {
+            self.core.wake_timers();
+        }
+        let streams = &self.streams;
+        self.best_effort.answer_ahead(&mut self.core, |volume| streams.count_on(volume) > 0);
     }
 
     /// Refuses what the caller may not do, here, where it would be done next: nothing can
@@ -957,6 +975,7 @@ impl Node {
         }
         self.try_kept_out(now);
         self.forget_gaps(now);
+        self.go_on_behind(now);
         self.settle_memory(now);
         self.look_for_moves(now);
         self.give_up_old(now);
@@ -971,8 +990,19 @@ impl Node {
                 let streams = &self.streams;
                 let is_reader =
                     |id| streams.get(id).is_some_and(|stream| stream.mode == Mode::Read);
+                let (best_effort, kept) = (&self.best_effort, RefCell::new(Vec::new()));
+                let is_kept = |operation: u64| {
+                    let is_answered = best_effort.is_answered(operation);
+                    if is_answered {
+                        kept.borrow_mut().push(operation);
+                    }
+                    is_answered
+                };
                 let queue = &mut self.core.disk(disk).queue;
-                let parts = work::given_up(queue, disk, (now, before), is_reader);
+                let parts = work::given_up(queue, disk, (now, before), (is_reader, is_kept));
+                for operation in kept.into_inner() {
+                    self.best_effort.no_slack(&mut self.core, disk, operation);
+                }
                 if parts.is_empty() {
                     break;
                 }
@@ -1011,7 +1041,9 @@ impl Node {
                 self.shutting_down = Some(None);
             }
             None if self.core.commits.idle() && self.core.store.close() => {
-                self.core.answer(ticket.expect("checked above"), Ok(Reply::Done));
+                let lost = self.best_effort.untold(&self.core);
+                let ended = lost.map_or(Ok(Reply::Done), Err);
+                self.core.answer(ticket.expect("checked above"), ended);
                 self.shutting_down = Some(None);
             }
             None if self.core.commits.resting() => self.core.commit_soon(now),

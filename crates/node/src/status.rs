@@ -197,12 +197,21 @@ impl Node {
         }
         let end = range.end.min(range.start.saturating_add(crate::limits::WRITTEN_MAX));
         let (mut runs, mut at) = (Vec::<(Bytes, bool)>::new(), range.start);
+        let is_behind = self.best_effort.is_behind(id);
+        let mut last = None;
         while at < end {
             let (index, within) = (at / EXTENT, at % EXTENT);
-            let mut blocks = self.core.store.locate(id, index).ok_or_else(none)?.written;
-            if self.best_effort.is_behind(id) {
-                blocks = blocks.union(&self.core.writes.claimed((id, index)));
-            }
+            let blocks = match last {
+                Some((of, blocks)) if of == index => blocks,
+                _ => {
+                    let written = self.core.store.locate(id, index).ok_or_else(none)?.written;
+                    match is_behind {
+                        true => written.union(&self.core.writes.claimed((id, index))),
+                        false => written,
+                    }
+                }
+            };
+            last = Some((index, blocks));
             let run = blocks.runs().find(|run| run.end > within);
             let (is_written, upto) = match run {
                 Some(run) if run.start <= within => (true, run.end),
@@ -259,7 +268,7 @@ impl Node {
             recorded: recorded(volume),
             ownership: volume.ownership(),
             size: volume.size(),
-            length: volume.length(),
+            length: volume.length().max(self.best_effort.recorded_behind(volume.id())),
             start: volume.is_ring().then(|| volume.start()),
             keep: volume.keep(),
             changes: core.writes.changes_of(volume.id()),

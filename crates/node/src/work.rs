@@ -366,17 +366,17 @@ pub fn next_command(queue: &mut DiskQueue, now: Instant) -> DiskPoll {
 
 /// A command of a best-effort operation, or a reader's block, that waits since `before`, and for
 /// which there will be no slack, is given up: it ends here, without the device, in each of its
-/// parts. The same for the node. What a writer or an updater has handed in waits on: it would be
-/// lost.
+/// parts. The same for the node. What a writer or an updater has handed in waits on, as what `is_kept` says
+/// of an operation: it would be lost.
 pub(crate) fn given_up(
     queue: &mut DiskQueue,
     disk: DiskIndex,
     (now, before): (Instant, Instant),
-    is_reader: impl Fn(StreamId) -> bool,
+    (is_reader, is_kept): (impl Fn(StreamId) -> bool, impl Fn(u64) -> bool),
 ) -> Vec<CommandEnded> {
     // What a reader asked for beyond its rate has its turn yet.
     let may = |work: &Work, class: &Class| match &work.owner {
-        Owner::Piece { .. } => true,
+        Owner::Piece { operation, .. } => !is_kept(*operation),
         Owner::Block { stream, .. } => matches!(class, Class::RealTime(_)) && is_reader(*stream),
         _ => false,
     };

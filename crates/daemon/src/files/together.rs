@@ -153,6 +153,10 @@ impl Pool for Together {
         self.pool.operations(volume, handle)
     }
 
+    fn failures_told(&self, volume: &str) -> u64 {
+        self.pool.failures_told(volume)
+    }
+
     fn policy(&self) -> Policy {
         self.pool.policy()
     }

@@ -481,7 +481,8 @@ impl Shared {
         let failed = match whole.error() {
             None => match whole.durable {
                 Durable::Nothing => None,
-                Durable::Own => self.ask.call(calls::Sync {}).await.err(),
+                // It was written before: whether others have failed is a flush's matter.
+                Durable::Own => self.sync(u64::MAX).await.err(),
                 Durable::All => self.flush().await.err(),
             },
             failed => failed,
@@ -505,11 +506,15 @@ impl Shared {
     /// client that was there.
     async fn flush(&self) -> Result<(), Error> {
         let told = self.failures_told.load(Ordering::Acquire);
-        let synced = self.ask.call(calls::SyncVolume { volume: self.volume.clone(), told }).await;
+        let synced = self.sync(told).await;
         if let Err(Error::WriteBehind { failures, .. }) = &synced {
             self.failures_told.fetch_max(*failures, Ordering::AcqRel);
         }
         synced
+    }
+
+    async fn sync(&self, told: u64) -> Result<(), Error> {
+        self.ask.call(calls::SyncVolume { volume: self.volume.clone(), told }).await
     }
 
     /// Sends what the pool was done with then.

@@ -580,6 +580,10 @@ impl Pool for Fake {
         }
     }
 
+    fn failures_told(&self, _: &str) -> u64 {
+        0
+    }
+
     fn volume_id(&self, name: &str) -> Option<VolumeId> {
         self.state().volumes.get(name).map(|_| VolumeId(1))
     }

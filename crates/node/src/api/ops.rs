@@ -237,11 +237,10 @@ operations! {
     /// Give memory back. [`Reply::Done`].
     Release { span: Span } => (), done;
     /// Make durable every write that was answered with [`Reply::Done`] before, whoever
-    /// wrote, but for those of [write-behind](WriteRange::behind). [`Reply::Done`].
+    /// wrote, but for what has failed of those that were answered [ahead](WriteRange::behind). [`Reply::Done`].
     Sync => (), done;
-    /// The same of the writes of one volume, with those of write-behind, for which it waits. So many
-    /// of these the caller was told of that have failed: where there are more,
-    /// [`Error::WriteBehind`], and nothing is said of any. [`Reply::Done`].
+    /// The same of one volume. Of so many that have failed of those that were answered ahead the caller was
+    /// told: where there are more, [`Error::WriteBehind`], and nothing is said of the others. [`Reply::Done`].
     SyncVolume { volume: String, told: u64 } => (), done;
     /// Use this profile for a disk from now on, and store it; refused, and nothing
     /// changes, where an open contract would not fit. One of another depth is only

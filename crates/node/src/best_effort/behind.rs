@@ -3,17 +3,19 @@
 //! A write that asks for it ([`WriteRange::behind`]) is answered when its blocks are claimed, or as soon
 //! afterwards as there is room, and goes on as it would have gone. What must not see its volume without the
 //! bytes waits: a best-effort read for those pieces that it overlaps; whoever opens, serves, cuts, renames or
-//! removes the volume until none of its writes is behind; and [`Op::SyncVolume`] for those that were answered
-//! before it.
+//! removes the volume until none of its writes is behind; and [`Op::SyncVolume`] and [`Op::Sync`] for those
+//! that were answered before them.
 //!
-//! How much is behind has a bound, so that a sync, or the end of the node, does not wait long. A user has
-//! at the most what all together leave free: one alone half of the bound, two a third each.
+//! How much is behind has a bound, so that nobody waits long for it. A user has at the most what all
+//! together leave free: one alone half of the bound, two a third each (the dynamic threshold of Choudhury and
+//! Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998, with a factor of 1).
 //!
-//! Invariants: nothing is answered ahead in the background, on a volume with a stream or a contract, or while
-//! somebody waits for that volume. What was answered is written, also while the node ends. A failure is
-//! counted, and told to everybody who syncs the volume and was not told of it.
+//! Invariants: what is answered ahead is of normal priority and waits for no other write; its volume has no
+//! stream, no contract, and nobody who waits for it. What was answered is written, also while the node ends,
+//! and waits where the contracts leave no slack. A failure is counted, and told to everybody who syncs the
+//! volume and was not told of it.
 
-use super::{BestEffort, Operation, read_piece};
+use super::{BestEffort, Operation, Piece, read_piece};
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
@@ -39,11 +41,16 @@ pub(super) struct Behind {
     all: Amount,
     /// Pieces of reads, by the claim that each waits for.
     reads: BTreeMap<Claim, Vec<Reading>>,
-    /// Who waits on any volume.
-    waiting: usize,
+    /// Those who wait for all volumes, in the order in which they came.
+    syncs_of_all: VecDeque<Syncing>,
+    /// Those who wait in all.
+    syncs: usize,
+    deferred: usize,
     /// What these waited for has ended.
     synced: Vec<Syncing>,
-    free: VecDeque<Held>,
+    free: VecDeque<Deferred>,
+    /// For how many that were deferred, and not asked again, nothing of a volume may be behind.
+    wanted: BTreeMap<VolumeId, u64>,
     failures: BTreeMap<VolumeId, Failures>,
 }
 
@@ -61,7 +68,9 @@ struct OnVolume {
     writes: BTreeSet<u64>,
     /// In the order in which they came.
     syncs: VecDeque<Syncing>,
-    held: VecDeque<Held>,
+    deferred: VecDeque<Deferred>,
+    /// The volume's recorded bytes reach so far at least when these have ended.
+    recorded: Bytes,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,16 +96,27 @@ struct Reading {
 #[derive(Clone, Copy, Debug)]
 struct Syncing {
     ticket: Ticket,
-    volume: VolumeId,
-    /// Of failures he was told.
-    told: u64,
+    /// Of this volume; none: of all.
+    of: Option<Flushed>,
     /// He waits for operations before this one.
     came: u64,
 }
 
-/// A request that waits until none of a volume's writes is behind.
+/// Whose writes are synced, and what is told of those that have failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flushed {
+    pub volume: VolumeId,
+    /// Of so many he was told.
+    pub told: u64,
+    /// Who begins to use the volume later need not be told of what he is told of.
+    pub is_writer: bool,
+}
+
+/// A request that waits until none of its volumes' writes is behind.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct Deferred {
+    /// All volumes that must be at rest.
+    volumes: Vec<VolumeId>,
     pub ticket: Ticket,
     pub who: Who,
     pub op: Op,
@@ -111,6 +131,14 @@ struct Failures {
     untold: u64,
     disk: DiskIndex,
     error: DeviceError,
+}
+
+impl Failures {
+    fn error(&self, core: &Core, volume: VolumeId) -> Error {
+        let Self { count: failures, disk, error, .. } = *self;
+        let name = core.store.volume(volume).map_or("", |volume| volume.name());
+        Error::WriteBehind { name: String::from(name), failures, disk, error }
+    }
 }
 
 impl Amount {
@@ -134,9 +162,16 @@ impl Behind {
         !self.volumes.is_empty() && self.volumes.contains_key(&volume)
     }
 
-    fn add(&mut self, operation: u64, write: Write) {
+    /// The volume's recorded bytes reach so far at least when what is behind has ended.
+    pub(super) fn recorded(&self, volume: VolumeId) -> Bytes {
+        self.volumes.get(&volume).map_or(Bytes::ZERO, |on| on.recorded)
+    }
+
+    fn add(&mut self, operation: u64, write: Write, recorded: Bytes) {
         self.writes.insert(operation, write);
-        self.volumes.entry(write.volume).or_default().writes.insert(operation);
+        let on = self.volumes.entry(write.volume).or_default();
+        on.writes.insert(operation);
+        on.recorded = on.recorded.max(recorded);
         self.users.entry(write.uid).or_default().add(write.len);
         self.all.add(write.len);
     }
@@ -160,18 +195,26 @@ impl Behind {
         while let Some(sync) = on.syncs.pop_front_if(|sync| sync.came <= oldest) {
             self.synced.push(sync);
         }
+        let oldest = self.writes.first_key_value().map_or(u64::MAX, |(&operation, _)| operation);
+        while let Some(sync) = self.syncs_of_all.pop_front_if(|sync| sync.came <= oldest) {
+            self.synced.push(sync);
+        }
         if on.writes.is_empty() {
             let on = self.volumes.remove(&write.volume).expect("just found");
-            self.free.extend(on.held);
+            self.free.extend(on.deferred);
         }
         true
     }
 
-    /// Where somebody may wait for the writes of a volume; none where too many wait.
-    fn line_on(&mut self, volume: VolumeId) -> Option<&mut OnVolume> {
-        let on = self.volumes.get_mut(&volume).filter(|_| self.waiting < limits::WAITERS_MAX)?;
-        self.waiting += 1;
-        Some(on)
+    /// No longer so for one that was deferred.
+    fn unwant(&mut self, volumes: &[VolumeId]) {
+        for volume in volumes {
+            let wanted = self.wanted.get_mut(volume).expect("it was counted");
+            *wanted -= 1;
+            if *wanted == 0 {
+                self.wanted.remove(volume);
+            }
+        }
     }
 
     /// One of them has failed.
@@ -186,6 +229,10 @@ impl Behind {
         self.failures.remove(&volume);
     }
 
+    fn is_full(&self) -> bool {
+        self.all.operations >= limits::BEHIND_MAX
+    }
+
     fn has_room(&self, core: &Core, uid: u32, len: Bytes) -> bool {
         let his = self.users.get(&uid).copied().unwrap_or_default();
         let most = core.arena.for_best_effort() / limits::BEHIND_DIVISOR;
@@ -195,31 +242,38 @@ impl Behind {
 }
 
 impl BestEffort {
-    /// This write has claimed its blocks, and may be answered from now on.
-    pub(super) fn may_be_behind(&mut self, id: u64) {
-        let Some(operation) = self.operations.get(id) else { return };
-        self.behind.later.insert((operation.uid, id));
+    /// This write has claimed its blocks, from `first` on, and may be answered from now on: where none of
+    /// its pieces waits for another write, which may be of another priority, and wait for long.
+    pub(super) fn may_be_behind(&mut self, core: &Core, id: u64, first: Claim) {
+        let mut pieces = self.pieces.range(first..);
+        let waits = |(&claim, piece): (&Claim, &Piece)| !core.writes.may_start(piece.extent, claim);
+        if let (false, Some(operation)) = (pieces.any(waits), self.operations.get(id)) {
+            self.behind.later.insert((operation.uid, id));
+        }
     }
 
     /// Answers writes for which there is room; `has_stream` of their volume are not.
     pub(crate) fn answer_ahead(&mut self, core: &mut Core, has_stream: impl Fn(VolumeId) -> bool) {
         let mut next = (0, 0);
-        while let Some(&(uid, id)) = self.behind.later.range(next..).next() {
+        while !self.behind.is_full()
+            && let Some(&(uid, id)) = self.behind.later.range(next..).next()
+        {
             let operation = self.operation(id);
             let (holder, stated, volume) =
                 (operation.holder(), operation.priority, operation.volume);
+            let recorded = operation.recorded;
             let (Some(ticket), Some(span)) = (operation.ticket, operation.span) else {
                 unreachable!("somebody asked for it, from memory")
             };
             let len = span.len;
-            let is_wanted = self.behind.volumes.get(&volume).is_some_and(|on| !on.held.is_empty());
+            let is_wanted = self.behind.wanted.contains_key(&volume);
             let may = !self.ending && !is_wanted && !has_stream(volume) && is_plain(core, volume);
-            if !may || core.rank_of(holder, stated) == Rank::Background {
+            if !may || core.rank_of(holder, stated) != Rank::Normal {
                 // It is answered when it is on its disk.
                 self.behind.later.remove(&(uid, id));
             } else if self.behind.has_room(core, uid, len) {
                 self.behind.later.remove(&(uid, id));
-                self.behind.add(id, Write { volume, uid, len });
+                self.behind.add(id, Write { volume, uid, len }, recorded);
                 core.answer(ticket, Ok(Reply::Done));
             } else if let Some(other) = uid.checked_add(1) {
                 next = (other, 0);
@@ -299,10 +353,20 @@ impl BestEffort {
         }
     }
 
-    /// The node ends: no read waits any more.
-    pub(super) fn hand_back_reads(&mut self, core: &mut Core, now: Instant) {
-        let reads = core::mem::take(&mut self.behind.reads);
-        for Reading { operation, .. } in reads.into_values().flatten() {
+    /// Such pieces of reads wait no more, and are not read.
+    pub(super) fn take_back_reads(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        is_meant: fn(&Self, u64) -> bool,
+    ) {
+        let mut reads = core::mem::take(&mut self.behind.reads);
+        let mut meant = Vec::new();
+        for waiting in reads.values_mut() {
+            meant.extend(waiting.extract_if(.., |reading| is_meant(self, reading.operation)));
+        }
+        self.behind.reads = reads;
+        for Reading { operation, .. } in meant {
             self.operation(operation).fails(Error::ShuttingDown);
             self.piece_ended(core, now, operation);
         }
@@ -313,72 +377,126 @@ impl BestEffort {
         self.behind.is_on(volume)
     }
 
+    /// Its recorded bytes reach so far at least when they are.
+    pub(crate) fn recorded_behind(&self, volume: VolumeId) -> Bytes {
+        self.behind.recorded(volume)
+    }
+
+    /// An operation that is answered, and not on its disk.
+    pub(crate) fn is_answered(&self, operation: u64) -> bool {
+        self.behind.has(operation)
+    }
+
     /// Failures of such writes that whoever opens the volume now need not be told of: others were.
     pub(crate) fn failures_told(&self, volume: VolumeId) -> u64 {
         self.behind.failures.get(&volume).map_or(0, |it| it.count - it.untold)
     }
 
-    /// Holds a request until none of the volume's writes is behind; gives it back where too many wait.
-    pub(crate) fn hold(&mut self, volume: VolumeId, held: Held) -> Option<Held> {
-        match self.behind.line_on(volume) {
-            None => Some(held),
-            Some(on) => {
-                on.held.push_back(held);
-                None
-            }
+    /// Defers a request until nothing is behind of the first of these volumes; nothing more of any is
+    /// answered ahead until then.
+    pub(crate) fn defer(
+        &mut self,
+        core: &mut Core,
+        volumes: Vec<VolumeId>,
+        (ticket, who, op, arrived): (Ticket, Who, Op, Instant),
+    ) {
+        if self.behind.deferred >= limits::WAITERS_MAX {
+            let waiting = self.behind.deferred as u64;
+            return core.answer(ticket, Err(Error::Busy { waiting }));
         }
+        for &volume in &volumes {
+            *self.behind.wanted.entry(volume).or_default() += 1;
+        }
+        self.behind.deferred += 1;
+        let on = self.behind.volumes.get_mut(&volumes[0]).expect("some of it is behind");
+        on.deferred.push_back(Deferred { volumes, ticket, who, op, arrived });
     }
 
-    /// [`Op::SyncVolume`].
-    pub(crate) fn sync_volume(
+    /// [`Op::SyncVolume`], or [`Op::Sync`].
+    pub(crate) fn sync(
         &mut self,
         core: &mut Core,
         now: Instant,
         ticket: Ticket,
-        volume: VolumeId,
-        told: u64,
+        of: Option<Flushed>,
     ) {
-        let sync = Syncing { ticket, volume, told, came: self.next };
-        if !self.behind.is_on(volume) {
-            return self.synced(core, now, sync);
-        }
-        let waiting = self.behind.waiting as u64;
-        match self.behind.line_on(volume) {
-            None => core.answer(ticket, Err(Error::Busy { waiting })),
-            Some(on) => on.syncs.push_back(sync),
+        let sync = Syncing { ticket, of, came: self.next };
+        let behind = &mut self.behind;
+        let line = match of {
+            None if behind.writes.is_empty() => None,
+            None => Some(&mut behind.syncs_of_all),
+            Some(of) => behind.volumes.get_mut(&of.volume).map(|on| &mut on.syncs),
+        };
+        match line {
+            None => self.synced(core, now, sync),
+            Some(_) if behind.syncs >= limits::WAITERS_MAX => {
+                core.answer(ticket, Err(Error::Busy { waiting: behind.syncs as u64 }));
+            }
+            Some(line) => {
+                line.push_back(sync);
+                behind.syncs += 1;
+            }
         }
     }
 
-    /// Writes have ended, perhaps: who waited for them goes on. Gives a request that was held and is to
+    /// Writes have ended, perhaps: who waited for them goes on. Gives a request that was deferred and is to
     /// be asked again.
-    pub(crate) fn go_on(&mut self, core: &mut Core, now: Instant) -> Option<Held> {
-        if self.behind.waiting == 0 {
-            return None;
+    pub(crate) fn go_on(&mut self, core: &mut Core, now: Instant) -> Option<Deferred> {
+        if !self.behind.synced.is_empty() {
+            let synced = core::mem::take(&mut self.behind.synced);
+            self.behind.syncs -= synced.len();
+            for sync in synced {
+                self.synced(core, now, sync);
+            }
         }
-        let synced = core::mem::take(&mut self.behind.synced);
-        self.behind.waiting -= synced.len();
-        for sync in synced {
-            self.synced(core, now, sync);
+        let deferred = self.behind.free.pop_front()?;
+        self.behind.deferred -= 1;
+        self.behind.unwant(&deferred.volumes);
+        Some(deferred)
+    }
+
+    /// Some are to be asked again.
+    pub(crate) fn has_free(&self) -> bool {
+        !self.behind.free.is_empty()
+    }
+
+    /// For this write, which was answered, there will be no slack as long as the contracts stay: it waits
+    /// on, and who waits for it is told.
+    pub(crate) fn no_slack(&mut self, core: &mut Core, disk: DiskIndex, operation: u64) {
+        let Some(&Write { volume, .. }) = self.behind.writes.get(&operation) else { return };
+        let on = self.behind.volumes.get_mut(&volume).expect("some of it is behind");
+        let mut syncs = core::mem::take(&mut on.syncs);
+        syncs.append(&mut self.behind.syncs_of_all);
+        let deferred = core::mem::take(&mut on.deferred);
+        self.behind.syncs -= syncs.len();
+        self.behind.deferred -= deferred.len();
+        deferred.iter().for_each(|one| self.behind.unwant(&one.volumes));
+        let syncs = syncs.into_iter().map(|sync| sync.ticket);
+        for ticket in syncs.chain(deferred.into_iter().map(|one| one.ticket)) {
+            core.answer(ticket, Err(Error::Device { disk, error: DeviceError::NO_SLACK }));
         }
-        let held = self.behind.free.pop_front()?;
-        self.behind.waiting -= 1;
-        Some(held)
     }
 
     /// What he waited for has ended.
     fn synced(&mut self, core: &mut Core, now: Instant, sync: Syncing) {
-        let Syncing { ticket, volume, told, .. } = sync;
-        match self.behind.failures.get_mut(&volume).filter(|failures| failures.count > told) {
-            None => core.answer_when_committed(now, ticket),
-            Some(failures) => {
+        let Syncing { ticket, of, .. } = sync;
+        if let Some(Flushed { volume, told, is_writer }) = of
+            && let Some(failures) = self.behind.failures.get_mut(&volume)
+            && failures.count > told
+        {
+            if is_writer {
                 failures.untold = 0;
-                let Failures { count, disk, error, .. } = *failures;
-                let name = core.store.volume(volume).map_or("", |volume| volume.name());
-                let name = String::from(name);
-                let error = Error::WriteBehind { name, failures: count, disk, error };
-                core.answer(ticket, Err(error));
             }
+            return core.answer(ticket, Err(failures.error(core, volume)));
         }
+        core.answer_when_committed(now, ticket);
+    }
+
+    /// Failures that nobody was told of, of one volume.
+    pub(crate) fn untold(&self, core: &Core) -> Option<Error> {
+        let mut all = self.behind.failures.iter();
+        let (&volume, failures) = all.find(|(_, failures)| failures.untold > 0)?;
+        Some(failures.error(core, volume))
     }
 
     /// What became of an operation that was answered before it ended.
@@ -410,7 +528,42 @@ pub(crate) fn needs_rest(op: &Op) -> [Option<&str>; 2] {
         | Op::WindowOpen { volume, .. } => [Some(volume), None],
         Op::Open { opening, .. } => [Some(&opening.volume), None],
         Op::Staged(op) => needs_rest(op),
-        _ => [None, None],
+        // A read waits itself, and writes have their order.
+        Op::Read { .. } | Op::Room { .. } | Op::Write { .. } | Op::SyncVolume { .. } => [None; 2],
+        // They do not look at the bytes of a volume, nor at where they are.
+        Op::VolumeCreate { .. }
+        | Op::RingCreate { .. }
+        | Op::RingKeep { .. }
+        | Op::VolumeCopied { .. }
+        | Op::VolumeAccess { .. }
+        | Op::VolumeExtend { .. }
+        | Op::VolumeTimes { .. }
+        | Op::HandleClose { .. }
+        | Op::Block { .. }
+        | Op::Release { .. }
+        | Op::Sync
+        | Op::HostLatency { .. }
+        | Op::Delivery { .. }
+        | Op::ProfileSet { .. }
+        | Op::BusSet { .. }
+        | Op::PolicySet { .. }
+        | Op::Reprofile { .. }
+        | Op::Plan
+        | Op::Shutdown => [None; 2],
+        // Where a stream is open nothing is behind.
+        Op::StreamChange { .. }
+        | Op::StreamRead { .. }
+        | Op::StreamAdvance { .. }
+        | Op::StreamRoom { .. }
+        | Op::StreamWrite { .. }
+        | Op::StreamDurable { .. }
+        | Op::StreamSync { .. }
+        | Op::StreamClose { .. }
+        | Op::StreamSeek { .. }
+        | Op::StreamBegin { .. }
+        | Op::WindowNext { .. }
+        | Op::WindowMoved { .. }
+        | Op::WindowWaits { .. } => [None; 2],
     }
 }
 

@@ -63,7 +63,6 @@ impl Node {
 
     /// Begins and ends commits as they fall due, and tells the next few of what is new.
     pub(crate) fn run_commits(&mut self, now: Instant) {
-        self.go_on_behind(now);
         self.tell_resized(now);
         self.tell_committed(now);
         if self.rounds.committed.is_none() {
