@@ -72,6 +72,57 @@ fn what_is_to_be_written_is_no_hole() {
     assert_eq!(runs, [(Bytes::kib(64), true), (Bytes::kib(64), false)]);
 }
 
+/// The power is cut when the sync is answered.
+#[test]
+fn a_sync_waits_for_the_last_of_them() {
+    for op in [Op::SyncVolume { volume: V.into(), told: 0 }, Op::Sync] {
+        let mut driver = volume();
+        for block in 0..16 {
+            ahead(&mut driver, 2, Bytes::kib(256) * block, KIB4);
+        }
+        driver.done(op);
+        let mut driver = driver.after_a_power_cut();
+        for at in (0..16).map(|block| Bytes::kib(256) * block) {
+            assert!(driver.read(V, at, KIB4).unwrap() == pattern(2, at, KIB4), "{at}");
+        }
+    }
+}
+
+/// A write that waits for another may wait for long, and whoever would wait for it as well: it is
+/// answered when it is on its disk.
+#[test]
+fn a_write_that_waits_for_another_is_not_answered_ahead() {
+    let mut driver = volume();
+    let range = WriteRange::new(Bytes::ZERO, KIB4);
+    let span = driver.room(KIB4);
+    driver.begin(write_as(V, range, span, node::Priority::Background));
+    let ticket = begin(&mut driver, V, 2, Bytes::ZERO, KIB4);
+    assert!(!driver.is_answered(ticket));
+    assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    for priority in [node::Priority::Background, node::Priority::Interactive] {
+        let span = driver.room(KIB4);
+        let ticket = driver.begin(write_as(V, behind(Bytes::MIB, KIB4), span, priority));
+        assert!(!driver.is_answered(ticket), "only what is of normal priority");
+        assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    }
+}
+
+/// A program that is promised answers in time would wait for what is behind.
+#[test]
+fn nothing_is_answered_ahead_beside_a_contract_of_another() {
+    let mut driver = volume();
+    let service = in_time(KIB4, ms(400), Duration::from_secs(1));
+    let Ok(Reply::Handle { handle }) = driver.ask(Op::HandleOpen { volume: V.into(), service })
+    else {
+        panic!("no handle")
+    };
+    let ticket = begin(&mut driver, V, 2, Bytes::ZERO, KIB4);
+    assert!(!driver.is_answered(ticket));
+    assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    driver.done(Op::HandleClose { handle });
+    ahead(&mut driver, 2, Bytes::ZERO, KIB4);
+}
+
 #[test]
 fn a_sync_waits_for_what_was_answered_before_it_and_for_nothing_else() {
     let mut driver = volume();
@@ -212,8 +263,9 @@ fn what_was_answered_is_written_before_the_node_ends() {
         }
     }
     driver.run(Duration::from_secs(2));
-    for block in 30..45 {
-        ahead(&mut driver, 2, Bytes::kib(24) * block, Bytes::kib(24));
+    let within = |block: u64| (Bytes::kib(24) * block + Bytes::new(7), Bytes::kib(19));
+    for (at, len) in (30..42).map(within) {
+        ahead(&mut driver, 2, at, len);
     }
     let read = driver.begin(read(V, Bytes::ZERO, Bytes::kib(64)));
     let sync = driver.begin(Op::SyncVolume { volume: V.into(), told: 0 });
@@ -225,9 +277,8 @@ fn what_was_answered_is_written_before_the_node_ends() {
     let mut driver = driver.after_a_power_cut();
     let got = driver.read(V, Bytes::ZERO, Bytes::MIB).unwrap();
     let mut want = pattern(1, Bytes::ZERO, Bytes::MIB);
-    for range in [7..(600 << 10) + 7, 720 << 10..1 << 20] {
-        let (from, len) = (Bytes::new(range.start as u64), Bytes::new(range.len() as u64));
-        want[range].copy_from_slice(&pattern(2, from, len));
+    for (at, len) in [(Bytes::new(7), Bytes::kib(600))].into_iter().chain((30..42).map(within)) {
+        want[at.as_usize()..][..len.as_usize()].copy_from_slice(&pattern(2, at, len));
     }
     assert!(got == want);
 }
