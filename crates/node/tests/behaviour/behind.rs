@@ -72,11 +72,13 @@ fn what_is_to_be_written_is_no_hole() {
     assert_eq!(runs, [(Bytes::kib(64), true), (Bytes::kib(64), false)]);
 }
 
-/// The power is cut when the sync is answered.
+/// On a disk that takes longer for them than a commit; the power is cut when the sync is answered.
 #[test]
 fn a_sync_waits_for_the_last_of_them() {
     for op in [Op::SyncVolume { volume: V.into(), told: 0 }, Op::Sync] {
         let mut driver = volume();
+        let place = driver.place(V, Bytes::ZERO);
+        driver.slow_at(DISK, place..place + Bytes::mib(4), ms(100));
         for block in 0..16 {
             ahead(&mut driver, 2, Bytes::kib(256) * block, KIB4);
         }
