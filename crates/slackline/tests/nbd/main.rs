@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout)] // what could not be run is said
 
 mod client;
+mod many;
 mod power;
 #[path = "../support/mod.rs"]
 mod support;
@@ -444,6 +445,15 @@ fn can_be_attached() -> bool {
         println!("NOT RUN: needs root, FUSE and loop devices");
     }
     can
+}
+
+/// Two programs, and forty, which write what shares blocks, under whom the power fails again and again.
+#[test]
+fn what_any_of_many_programs_has_flushed_outlives_power_cuts() {
+    if can_be_attached() {
+        many::what_any_flush_covers_outlives_cuts(2, 6);
+        many::what_any_flush_covers_outlives_cuts(40, 6);
+    }
 }
 
 /// A volume as a disk for ext4 and for xfs, under which the power fails again and again.

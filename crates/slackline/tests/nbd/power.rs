@@ -96,11 +96,11 @@ pub struct Filesystem {
 }
 
 /// How many bytes the disk has.
-const DISK: Bytes = Bytes::mib(640);
+pub const DISK: Bytes = Bytes::mib(640);
 
 /// The power goes: sometimes the daemon ends first, sometimes it sees the disk fail, and what was
 /// not flushed is lost, all of it or some.
-fn cut(disk: &Emulator, daemon: Daemon, random: &mut Random) {
+pub fn cut(disk: &Emulator, daemon: Daemon, random: &mut Random) {
     let order = match random.below(4) {
         0 => "power-cut".into(),
         _ => format!("power-cut seed {}", random.below(1 << 30)),
