@@ -28,10 +28,11 @@ pub const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 pub const NO_SLACK_WITHIN: Duration = Duration::from_secs(30);
 /// As much of a volume is looked at in one call for what was written of it.
 pub const WRITTEN_MAX: Bytes = Bytes::mib(64);
-/// Writes of a pool that are answered and not on their disk: so few that who reads from a slow disk, which
-/// takes some 10 ms for each, does not wait much longer than for one turn of best effort, and so many that
-/// what lies one behind the other goes in one command.
+/// Writes of a pool that are answered and not on their disk. Many are better for who writes, and worse for
+/// who reads from the same disk one block at a time: he waits for those that are nearer.
 pub const BEHIND_MAX: u64 = 32;
+/// They lie in so many runs of neighbours: a disk takes some 10 ms for each.
+pub const BEHIND_RUNS_MAX: u64 = 8;
 /// They have at most this part of the memory of best effort.
 pub const BEHIND_DIVISOR: u64 = 8;
 /// Callers that may wait for a commit or on one stream.

@@ -6,7 +6,8 @@
 //! removes the volume until none of its writes is behind; and [`Op::SyncVolume`] and [`Op::Sync`] for those
 //! that were answered before them.
 //!
-//! How much is behind has a bound, so that nobody waits long for it. A user has at the most what all
+//! How much is behind has a bound, in writes, in runs of neighbours and in bytes, so that nobody waits long for
+//! it. A user has at the most what all
 //! together leave free: one alone half of the bound, two a third each (the dynamic threshold of Choudhury and
 //! Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998, with a factor of 1).
 //!
@@ -58,7 +59,10 @@ pub(super) struct Behind {
 struct Write {
     volume: VolumeId,
     uid: u32,
+    range: (Bytes, Bytes),
     len: Bytes,
+    /// It does not go on where another one that was behind ended.
+    begins_run: bool,
 }
 
 /// A volume of which a write is behind.
@@ -66,6 +70,8 @@ struct Write {
 struct OnVolume {
     /// The later one has the higher number.
     writes: BTreeSet<u64>,
+    /// Where they end.
+    ends: BTreeSet<(Bytes, u64)>,
     /// In the order in which they came.
     syncs: VecDeque<Syncing>,
     deferred: VecDeque<Deferred>,
@@ -76,6 +82,7 @@ struct OnVolume {
 #[derive(Clone, Copy, Debug, Default)]
 struct Amount {
     operations: u64,
+    runs: u64,
     bytes: Bytes,
 }
 
@@ -142,14 +149,16 @@ impl Failures {
 }
 
 impl Amount {
-    fn add(&mut self, len: Bytes) {
+    fn add(&mut self, write: &Write) {
         self.operations += 1;
-        self.bytes += len;
+        self.runs += u64::from(write.begins_run);
+        self.bytes += write.len;
     }
 
-    fn remove(&mut self, len: Bytes) {
+    fn remove(&mut self, write: &Write) {
         self.operations -= 1;
-        self.bytes -= len;
+        self.runs -= u64::from(write.begins_run);
+        self.bytes -= write.len;
     }
 }
 
@@ -171,9 +180,10 @@ impl Behind {
         self.writes.insert(operation, write);
         let on = self.volumes.entry(write.volume).or_default();
         on.writes.insert(operation);
+        on.ends.insert((write.range.1, operation));
         on.recorded = on.recorded.max(recorded);
-        self.users.entry(write.uid).or_default().add(write.len);
-        self.all.add(write.len);
+        self.users.entry(write.uid).or_default().add(&write);
+        self.all.add(&write);
     }
 
     /// An operation of this user has ended: false where it was not answered before.
@@ -184,13 +194,14 @@ impl Behind {
         self.later.remove(&(uid, operation));
         let Some(write) = self.writes.remove(&operation) else { return false };
         let his = self.users.get_mut(&uid).expect("its user is counted");
-        his.remove(write.len);
+        his.remove(&write);
         if his.operations == 0 {
             self.users.remove(&uid);
         }
-        self.all.remove(write.len);
+        self.all.remove(&write);
         let on = self.volumes.get_mut(&write.volume).expect("its volume is counted");
         on.writes.remove(&operation);
+        on.ends.remove(&(write.range.1, operation));
         let oldest = on.writes.first().copied().unwrap_or(u64::MAX);
         while let Some(sync) = on.syncs.pop_front_if(|sync| sync.came <= oldest) {
             self.synced.push(sync);
@@ -233,11 +244,18 @@ impl Behind {
         self.all.operations >= limits::BEHIND_MAX
     }
 
-    fn has_room(&self, core: &Core, uid: u32, len: Bytes) -> bool {
-        let his = self.users.get(&uid).copied().unwrap_or_default();
+    fn has_room(&self, core: &Core, write: &Write) -> bool {
+        let his = self.users.get(&write.uid).copied().unwrap_or_default();
         let most = core.arena.for_best_effort() / limits::BEHIND_DIVISOR;
         his.operations + self.all.operations < limits::BEHIND_MAX
-            && his.bytes + self.all.bytes + len <= most
+            && (!write.begins_run || his.runs + self.all.runs < limits::BEHIND_RUNS_MAX)
+            && his.bytes + self.all.bytes + write.len <= most
+    }
+
+    /// Whether a write that begins here goes on where one that is behind ends.
+    fn continues(&self, volume: VolumeId, at: Bytes) -> bool {
+        let on = self.volumes.get(&volume);
+        on.is_some_and(|on| on.ends.range((at, 0)..=(at, u64::MAX)).next().is_some())
     }
 }
 
@@ -261,19 +279,20 @@ impl BestEffort {
             let operation = self.operation(id);
             let (holder, stated, volume) =
                 (operation.holder(), operation.priority, operation.volume);
-            let recorded = operation.recorded;
+            let (recorded, range) = (operation.recorded, (operation.offset, operation.end));
             let (Some(ticket), Some(span)) = (operation.ticket, operation.span) else {
                 unreachable!("somebody asked for it, from memory")
             };
-            let len = span.len;
+            let begins_run = !self.behind.continues(volume, range.0);
+            let write = Write { volume, uid, range, len: span.len, begins_run };
             let is_wanted = self.behind.wanted.contains_key(&volume);
             let may = !self.ending && !is_wanted && !has_stream(volume) && is_plain(core, volume);
             if !may || core.rank_of(holder, stated) != Rank::Normal {
                 // It is answered when it is on its disk.
                 self.behind.later.remove(&(uid, id));
-            } else if self.behind.has_room(core, uid, len) {
+            } else if self.behind.has_room(core, &write) {
                 self.behind.later.remove(&(uid, id));
-                self.behind.add(id, Write { volume, uid, len }, recorded);
+                self.behind.add(id, write, recorded);
                 core.answer(ticket, Ok(Reply::Done));
             } else if let Some(other) = uid.checked_add(1) {
                 next = (other, 0);
