@@ -33,6 +33,8 @@ pub const WRITTEN_MAX: Bytes = Bytes::mib(64);
 pub const BEHIND_MAX: u64 = 32;
 /// They lie in so many runs of neighbours: a disk takes some 10 ms for each.
 pub const BEHIND_RUNS_MAX: u64 = 8;
+/// They have so many bytes: more would take a slow disk for longer than a turn of best effort.
+pub const BEHIND_BYTES_MAX: Bytes = Bytes::mib(4);
 /// They have at most this part of the memory of best effort.
 pub const BEHIND_DIVISOR: u64 = 8;
 /// Callers that may wait for a commit or on one stream.

@@ -246,7 +246,8 @@ impl Behind {
 
     fn has_room(&self, core: &Core, write: &Write) -> bool {
         let his = self.users.get(&write.uid).copied().unwrap_or_default();
-        let most = core.arena.for_best_effort() / limits::BEHIND_DIVISOR;
+        let share = core.arena.for_best_effort() / limits::BEHIND_DIVISOR;
+        let most = share.min(limits::BEHIND_BYTES_MAX);
         his.operations + self.all.operations < limits::BEHIND_MAX
             && (!write.begins_run || his.runs + self.all.runs < limits::BEHIND_RUNS_MAX)
             && his.bytes + self.all.bytes + write.len <= most
