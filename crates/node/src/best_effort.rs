@@ -16,10 +16,12 @@
 mod behind;
 mod cached;
 mod checks;
+mod pieces;
 
 use self::behind::Behind;
-pub(crate) use self::behind::{Deferred, Flushed, needs_rest};
+pub(crate) use self::behind::{Deferred, Flushed};
 use self::checks::{checked, find_to_write};
+use self::pieces::{cut, edges, first_piece, read_piece, submit_for};
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
@@ -33,14 +35,13 @@ use crate::work::{Owner, Part, Work};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use queue::ByKey;
 use sched::Class;
-use store::{EXTENT, Location, VolumeId};
-use units::{Bytes, Duration, Instant};
-use units::{Direction, Lba};
+use store::{EXTENT, VolumeId};
+
+use units::{Bytes, Duration, Instant, Lba};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BestEffort {
@@ -937,87 +938,4 @@ impl BestEffort {
     fn piece(&mut self, claim: Claim) -> &mut Piece {
         self.pieces.get_mut(&claim).expect("a piece of a write that has not ended")
     }
-}
-
-/// Asks a disk for a piece of a read: a range of an extent that lies there.
-fn read_piece(
-    core: &mut Core,
-    now: Instant,
-    operation: &mut Operation,
-    id: u64,
-    (range, location): (Range<Bytes>, Location),
-    span: Span,
-) {
-    let (holder, priority) = (operation.holder(), operation.priority);
-    let offset = location.offset + range.start;
-    let class = match operation.ticket {
-        Some(_) => {
-            let place = Lba::containing(offset);
-            core.class_of(holder, location.disk, place, span.len, Direction::Read, priority)
-        }
-        None => in_slack(priority.unwrap_or_default(), holder.volume),
-    };
-    let written = location.written.within(&range).into();
-    let owner = Owner::Piece { operation: id, part: Part::Read };
-    let action = DiskAction::Read { offset, span, written };
-    submit_for(core, now, operation, (location.disk, class), (action, owner));
-}
-
-/// Asks a disk for a part of an operation; under contract, in its turn.
-fn submit_for(
-    core: &mut Core,
-    now: Instant,
-    operation: &mut Operation,
-    (disk, class): (DiskIndex, Class),
-    (action, owner): (DiskAction, Owner),
-) -> CommandId {
-    let (holder, kept) = (operation.holder(), &mut operation.kept);
-    if action.needs_no_disk() {
-        return core.submit(now, disk, class, action, owner);
-    }
-    let Some(task) = class.task() else {
-        kept.unpromised();
-        return core.submit(now, disk, class, action, owner);
-    };
-    match core.services.turn(holder, disk, kept.arrived()) {
-        None => core.submit(now, disk, class, action, owner),
-        Some(turn) => {
-            kept.promised(turn);
-            core.submit_in_turn(now, disk, (task, turn), vec![(action, owner)])
-        }
-    }
-}
-
-/// The blocks that `bytes` cover in part, and what of each they cover.
-fn edges(bytes: &Range<Bytes>, blocks: &Range<Bytes>) -> Vec<(Bytes, Range<Bytes>)> {
-    let block = limits::BLOCK_MIN;
-    let last = blocks.end - block;
-    let covered = |at: Bytes| {
-        let (from, to) = (bytes.start.max(at), bytes.end.min(at + block));
-        (at, from - at..to - at)
-    };
-    let both = [covered(blocks.start), covered(last)];
-    let both = &both[..if last > blocks.start { 2 } else { 1 }];
-    both.iter().filter(|(_, keep)| *keep != (Bytes::ZERO..block)).cloned().collect()
-}
-
-/// The pieces that whole blocks of a volume are moved in: an extent and a part of it each.
-fn cut(core: &Core, holder: Holder, blocks: Range<Bytes>) -> Vec<(u64, Range<Bytes>)> {
-    let mut pieces = Vec::new();
-    let mut at = blocks.start;
-    while at < blocks.end {
-        let (extent, range, _) = first_piece(core, holder, at..blocks.end);
-        at += range.end - range.start;
-        pieces.push((extent, range));
-    }
-    pieces
-}
-
-/// The first of them, and where it lies.
-fn first_piece(core: &Core, holder: Holder, blocks: Range<Bytes>) -> (u64, Range<Bytes>, Location) {
-    let (extent, within) = (blocks.start / EXTENT, blocks.start % EXTENT);
-    let location = core.store.locate(holder.volume, extent).expect("within the volume");
-    let piece = core.disks[location.disk.as_usize()].piece.min(core.services.piece(holder));
-    let len = (blocks.end - blocks.start).min(EXTENT - within).min(piece);
-    (extent, within..within + len, location)
 }

@@ -2,7 +2,7 @@
 
 use crate::admission::contract;
 use crate::api::*;
-use crate::best_effort::{Asked, BestEffort, Deferred, Flushed, Gap, needs_rest};
+use crate::best_effort::{Asked, BestEffort, Gap};
 use crate::core::{Core, Ended};
 use crate::door;
 use crate::limits;
@@ -19,7 +19,6 @@ use crate::work::{self, CommandEnded};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::cell::RefCell;
 use store::{EXTENT, Store, VolumeId};
 use units::{Bytes, Instant};
 
@@ -173,7 +172,14 @@ impl Node {
         }
     }
 
-    fn request(&mut self, now: Instant, ticket: Ticket, who: &Who, op: Op, arrived: Instant) {
+    pub(crate) fn request(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        who: &Who,
+        op: Op,
+        arrived: Instant,
+    ) {
         let closes = matches!(
             op,
             Op::Release { .. }
@@ -316,15 +322,7 @@ impl Node {
                 self.best_effort.handle(&mut self.core, now, asked);
             }
             Op::Sync => self.best_effort.sync(&mut self.core, now, ticket, None),
-            Op::SyncVolume { volume, told } => match self.find(&volume) {
-                Ok(id) => {
-                    let whose = self.core.store.volume(id).expect("just found").ownership();
-                    let is_writer = permission::check(who, &volume, whose, Act::Write).is_ok();
-                    let of = Some(Flushed { volume: id, told, is_writer });
-                    self.best_effort.sync(&mut self.core, now, ticket, of);
-                }
-                Err(error) => self.core.answer(ticket, Err(error)),
-            },
+            Op::SyncVolume { volume, told } => self.sync_volume(now, ticket, who, &volume, told),
             Op::ProfileSet { disk, profile } => {
                 let set = self.set_profile(now, disk, &profile);
                 self.change(now, ticket, set);
@@ -364,39 +362,6 @@ impl Node {
                 }
             }
         }
-    }
-
-    /// The volumes that must be at rest for this, those that are not the first; none where all are.
-    fn behind_of(&self, op: &Op) -> Vec<VolumeId> {
-        let id = |name| self.core.store.find(name).map(|volume| volume.id());
-        let volumes = needs_rest(op).map(|name| name.and_then(id));
-        let is_behind = |volume: Option<VolumeId>| {
-            volume.is_some_and(|volume| self.best_effort.is_behind(volume))
-        };
-        let [first, second] = match volumes {
-            [first, second] if is_behind(second) && !is_behind(first) => [second, first],
-            volumes => volumes,
-        };
-        if !is_behind(first) {
-            return Vec::new();
-        }
-        first.into_iter().chain(second).collect()
-    }
-
-    /// Who waited for writes that were behind goes on where these have ended, a few at a time. Then writes are
-    /// answered before they are on their disk, where they may be: not where a stream would read, or write,
-    /// beside them.
-    pub(crate) fn go_on_behind(&mut self, now: Instant) {
-        for _ in 0..limits::ROUND_STEP {
-            let Some(deferred) = self.best_effort.go_on(&mut self.core, now) else { break };
-            let Deferred { ticket, who, op, arrived, .. } = deferred;
-            self.request(now, ticket, &who, op, arrived);
-        }
-        if self.best_effort.has_free() {
-            self.core.wake_timers();
-        }
-        let streams = &self.streams;
-        self.best_effort.answer_ahead(&mut self.core, |volume| streams.count_on(volume) > 0);
     }
 
     /// Refuses what the caller may not do, here, where it would be done next: nothing can
@@ -880,7 +845,7 @@ impl Node {
     }
 
     /// A command has ended.
-    fn ended(&mut self, now: Instant, ended: Ended) {
+    pub(crate) fn ended(&mut self, now: Instant, ended: Ended) {
         let Ended { disk, owner, result, late_by, latency, due, promised, took, is_last, .. } =
             ended;
         let whose = || match owner {
@@ -980,39 +945,6 @@ impl Node {
         self.look_for_moves(now);
         self.give_up_old(now);
         self.run_commits(now);
-    }
-
-    /// Gives up what has waited for long and will have no slack.
-    fn give_up(&mut self, now: Instant) {
-        let before = now.saturating_sub(limits::NO_SLACK_WITHIN);
-        for disk in (0..self.core.disks.len() as u16).map(DiskIndex) {
-            loop {
-                let streams = &self.streams;
-                let is_reader =
-                    |id| streams.get(id).is_some_and(|stream| stream.mode == Mode::Read);
-                let (best_effort, kept) = (&self.best_effort, RefCell::new(Vec::new()));
-                let is_kept = |operation: u64| {
-                    let is_answered = best_effort.is_answered(operation);
-                    if is_answered {
-                        kept.borrow_mut().push(operation);
-                    }
-                    is_answered
-                };
-                let queue = &mut self.core.disk(disk).queue;
-                let parts = work::given_up(queue, disk, (now, before), (is_reader, is_kept));
-                for operation in kept.into_inner() {
-                    self.best_effort.no_slack(&mut self.core, disk, operation);
-                }
-                if parts.is_empty() {
-                    break;
-                }
-                for ended in parts {
-                    let ended = self.core.command_ended(ended);
-                    self.ended(now, ended);
-                }
-            }
-        }
-        self.best_effort.look_for_slack_later(now, !self.streams.is_empty());
     }
 
     /// Nothing is on its way that nobody asked for.

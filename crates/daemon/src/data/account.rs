@@ -2,7 +2,8 @@
 //!
 //! Invariants: at most `OUTSTANDING_MAX` requests and `BEST_EFFORT_BYTES_MAX` bytes are between
 //! their request and their answer, and of the user's connections together no more bytes than
-//! his part; beyond that the connection is not read from. Operations of a volume under contract
+//! his part; beyond that the connection is not read from. (What a write that was answered ahead of its disk
+//! still has of memory, the pool itself holds to a bound.) Operations of a volume under contract
 //! for which the pool has memory set aside do not wait for the user's part.
 
 use crate::limits::{BEST_EFFORT_BYTES_MAX, BEST_EFFORT_UNIT};

@@ -16,7 +16,8 @@
 //! and waits where the contracts leave no slack. A failure is counted, and told to everybody who syncs the
 //! volume and was not told of it.
 
-use super::{BestEffort, Operation, Piece, read_piece};
+use super::pieces::read_piece;
+use super::{BestEffort, Operation, Piece};
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
@@ -532,58 +533,6 @@ impl BestEffort {
             Some(Error::Device { disk, error }) => self.behind.failed(volume, disk, error),
             Some(other) => unreachable!("what was answered is written: {other:?}"),
         }
-    }
-}
-
-/// The volumes, by name, of which no write may be behind when this is done.
-pub(crate) fn needs_rest(op: &Op) -> [Option<&str>; 2] {
-    match op {
-        Op::VolumeRename { name, to, .. } => [Some(name), Some(to)],
-        Op::VolumeResize { name, .. }
-        | Op::VolumeResizeWithin { name, .. }
-        | Op::VolumeDelete { name }
-        | Op::VolumeService { name, .. } => [Some(name), None],
-        Op::HandleOpen { volume, .. }
-        | Op::StreamOpen { volume, .. }
-        | Op::WindowOpen { volume, .. } => [Some(volume), None],
-        Op::Open { opening, .. } => [Some(&opening.volume), None],
-        Op::Staged(op) => needs_rest(op),
-        // A read waits itself, and writes have their order.
-        Op::Read { .. } | Op::Room { .. } | Op::Write { .. } | Op::SyncVolume { .. } => [None; 2],
-        // They do not look at the bytes of a volume, nor at where they are.
-        Op::VolumeCreate { .. }
-        | Op::RingCreate { .. }
-        | Op::RingKeep { .. }
-        | Op::VolumeCopied { .. }
-        | Op::VolumeAccess { .. }
-        | Op::VolumeExtend { .. }
-        | Op::VolumeTimes { .. }
-        | Op::HandleClose { .. }
-        | Op::Block { .. }
-        | Op::Release { .. }
-        | Op::Sync
-        | Op::HostLatency { .. }
-        | Op::Delivery { .. }
-        | Op::ProfileSet { .. }
-        | Op::BusSet { .. }
-        | Op::PolicySet { .. }
-        | Op::Reprofile { .. }
-        | Op::Plan
-        | Op::Shutdown => [None; 2],
-        // Where a stream is open nothing is behind.
-        Op::StreamChange { .. }
-        | Op::StreamRead { .. }
-        | Op::StreamAdvance { .. }
-        | Op::StreamRoom { .. }
-        | Op::StreamWrite { .. }
-        | Op::StreamDurable { .. }
-        | Op::StreamSync { .. }
-        | Op::StreamClose { .. }
-        | Op::StreamSeek { .. }
-        | Op::StreamBegin { .. }
-        | Op::WindowNext { .. }
-        | Op::WindowMoved { .. }
-        | Op::WindowWaits { .. } => [None; 2],
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod gaps;
 pub(crate) mod measuring;
 pub(crate) mod moves;
 pub(crate) mod moving;
+pub(crate) mod no_slack;
 pub(crate) mod policy;
 pub(crate) mod profiles;
 pub(crate) mod remeasure;

@@ -1,6 +1,7 @@
 //! What is true of volumes while the pool runs: who may, how they are served, who writes.
 
 pub(crate) mod ages;
+pub(crate) mod at_rest;
 pub(crate) mod handles;
 pub(crate) mod keeping;
 pub(crate) mod kept;

@@ -1,0 +1,102 @@
+//! The pieces that operations are cut to, and what asks a disk for one.
+
+use super::Operation;
+use crate::api::*;
+use crate::core::Core;
+use crate::limits;
+use crate::volumes::services::Holder;
+use crate::volumes::slack::in_slack;
+use crate::work::{Owner, Part};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+use sched::Class;
+use store::{EXTENT, Location};
+use units::{Bytes, Direction, Instant, Lba};
+
+/// Asks a disk for a piece of a read: a range of an extent that lies there.
+pub(super) fn read_piece(
+    core: &mut Core,
+    now: Instant,
+    operation: &mut Operation,
+    id: u64,
+    (range, location): (Range<Bytes>, Location),
+    span: Span,
+) {
+    let (holder, priority) = (operation.holder(), operation.priority);
+    let offset = location.offset + range.start;
+    let class = match operation.ticket {
+        Some(_) => {
+            let place = Lba::containing(offset);
+            core.class_of(holder, location.disk, place, span.len, Direction::Read, priority)
+        }
+        None => in_slack(priority.unwrap_or_default(), holder.volume),
+    };
+    let written = location.written.within(&range).into();
+    let owner = Owner::Piece { operation: id, part: Part::Read };
+    let action = DiskAction::Read { offset, span, written };
+    submit_for(core, now, operation, (location.disk, class), (action, owner));
+}
+
+/// Asks a disk for a part of an operation; under contract, in its turn.
+pub(super) fn submit_for(
+    core: &mut Core,
+    now: Instant,
+    operation: &mut Operation,
+    (disk, class): (DiskIndex, Class),
+    (action, owner): (DiskAction, Owner),
+) -> CommandId {
+    let (holder, kept) = (operation.holder(), &mut operation.kept);
+    if action.needs_no_disk() {
+        return core.submit(now, disk, class, action, owner);
+    }
+    let Some(task) = class.task() else {
+        kept.unpromised();
+        return core.submit(now, disk, class, action, owner);
+    };
+    match core.services.turn(holder, disk, kept.arrived()) {
+        None => core.submit(now, disk, class, action, owner),
+        Some(turn) => {
+            kept.promised(turn);
+            core.submit_in_turn(now, disk, (task, turn), vec![(action, owner)])
+        }
+    }
+}
+
+/// The blocks that `bytes` cover in part, and what of each they cover.
+pub(super) fn edges(bytes: &Range<Bytes>, blocks: &Range<Bytes>) -> Vec<(Bytes, Range<Bytes>)> {
+    let block = limits::BLOCK_MIN;
+    let last = blocks.end - block;
+    let covered = |at: Bytes| {
+        let (from, to) = (bytes.start.max(at), bytes.end.min(at + block));
+        (at, from - at..to - at)
+    };
+    let both = [covered(blocks.start), covered(last)];
+    let both = &both[..if last > blocks.start { 2 } else { 1 }];
+    both.iter().filter(|(_, keep)| *keep != (Bytes::ZERO..block)).cloned().collect()
+}
+
+/// The pieces that whole blocks of a volume are moved in: an extent and a part of it each.
+pub(super) fn cut(core: &Core, holder: Holder, blocks: Range<Bytes>) -> Vec<(u64, Range<Bytes>)> {
+    let mut pieces = Vec::new();
+    let mut at = blocks.start;
+    while at < blocks.end {
+        let (extent, range, _) = first_piece(core, holder, at..blocks.end);
+        at += range.end - range.start;
+        pieces.push((extent, range));
+    }
+    pieces
+}
+
+/// The first of them, and where it lies.
+pub(super) fn first_piece(
+    core: &Core,
+    holder: Holder,
+    blocks: Range<Bytes>,
+) -> (u64, Range<Bytes>, Location) {
+    let (extent, within) = (blocks.start / EXTENT, blocks.start % EXTENT);
+    let location = core.store.locate(holder.volume, extent).expect("within the volume");
+    let piece = core.disks[location.disk.as_usize()].piece.min(core.services.piece(holder));
+    let len = (blocks.end - blocks.start).min(EXTENT - within).min(piece);
+    (extent, within..within + len, location)
+}

@@ -1,0 +1,116 @@
+//! Who needs a volume of which no write is [behind](crate::best_effort), and waits for that.
+
+use crate::api::*;
+use crate::best_effort::{Deferred, Flushed};
+use crate::limits;
+use crate::node::Node;
+use crate::volumes::permission;
+use alloc::vec::Vec;
+use store::VolumeId;
+use units::Instant;
+
+impl Node {
+    /// The volumes that must be at rest for this, those that are not the first; none where all are.
+    pub(crate) fn behind_of(&self, op: &Op) -> Vec<VolumeId> {
+        let id = |name| self.core.store.find(name).map(|volume| volume.id());
+        let volumes = needs_rest(op).map(|name| name.and_then(id));
+        let is_behind = |volume: Option<VolumeId>| {
+            volume.is_some_and(|volume| self.best_effort.is_behind(volume))
+        };
+        let [first, second] = match volumes {
+            [first, second] if is_behind(second) && !is_behind(first) => [second, first],
+            volumes => volumes,
+        };
+        if !is_behind(first) {
+            return Vec::new();
+        }
+        first.into_iter().chain(second).collect()
+    }
+
+    /// Who waited for writes that were behind goes on where these have ended, a few at a time. Then writes are
+    /// answered before they are on their disk, where they may be: not where a stream would read, or write,
+    /// beside them.
+    pub(crate) fn go_on_behind(&mut self, now: Instant) {
+        for _ in 0..limits::ROUND_STEP {
+            let Some(deferred) = self.best_effort.go_on(&mut self.core, now) else { break };
+            let Deferred { ticket, who, op, arrived, .. } = deferred;
+            self.request(now, ticket, &who, op, arrived);
+        }
+        if self.best_effort.has_free() {
+            self.core.wake_timers();
+        }
+        let streams = &self.streams;
+        self.best_effort.answer_ahead(&mut self.core, |volume| streams.count_on(volume) > 0);
+    }
+
+    /// [`Op::SyncVolume`].
+    pub(crate) fn sync_volume(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        who: &Who,
+        name: &str,
+        told: u64,
+    ) {
+        let volume = match self.find(name) {
+            Ok(volume) => volume,
+            Err(error) => return self.core.answer(ticket, Err(error)),
+        };
+        let whose = self.core.store.volume(volume).expect("just found").ownership();
+        let is_writer = permission::check(who, name, whose, Act::Write).is_ok();
+        let of = Some(Flushed { volume, told, is_writer });
+        self.best_effort.sync(&mut self.core, now, ticket, of);
+    }
+}
+
+/// The volumes, by name, of which no write may be behind when this is done.
+fn needs_rest(op: &Op) -> [Option<&str>; 2] {
+    match op {
+        Op::VolumeRename { name, to, .. } => [Some(name), Some(to)],
+        Op::VolumeResize { name, .. }
+        | Op::VolumeResizeWithin { name, .. }
+        | Op::VolumeDelete { name }
+        | Op::VolumeService { name, .. } => [Some(name), None],
+        Op::HandleOpen { volume, .. }
+        | Op::StreamOpen { volume, .. }
+        | Op::WindowOpen { volume, .. } => [Some(volume), None],
+        Op::Open { opening, .. } => [Some(&opening.volume), None],
+        Op::Staged(op) => needs_rest(op),
+        // A read waits itself, and writes have their order.
+        Op::Read { .. } | Op::Room { .. } | Op::Write { .. } | Op::SyncVolume { .. } => [None; 2],
+        // They do not look at the bytes of a volume, nor at where they are.
+        Op::VolumeCreate { .. }
+        | Op::RingCreate { .. }
+        | Op::RingKeep { .. }
+        | Op::VolumeCopied { .. }
+        | Op::VolumeAccess { .. }
+        | Op::VolumeExtend { .. }
+        | Op::VolumeTimes { .. }
+        | Op::HandleClose { .. }
+        | Op::Block { .. }
+        | Op::Release { .. }
+        | Op::Sync
+        | Op::HostLatency { .. }
+        | Op::Delivery { .. }
+        | Op::ProfileSet { .. }
+        | Op::BusSet { .. }
+        | Op::PolicySet { .. }
+        | Op::Reprofile { .. }
+        | Op::Plan
+        | Op::Shutdown => [None; 2],
+        // Where a stream is open nothing is behind.
+        Op::StreamChange { .. }
+        | Op::StreamRead { .. }
+        | Op::StreamAdvance { .. }
+        | Op::StreamRoom { .. }
+        | Op::StreamWrite { .. }
+        | Op::StreamDurable { .. }
+        | Op::StreamSync { .. }
+        | Op::StreamClose { .. }
+        | Op::StreamSeek { .. }
+        | Op::StreamBegin { .. }
+        | Op::WindowNext { .. }
+        | Op::WindowMoved { .. }
+        | Op::WindowWaits { .. } => [None; 2],
+    }
+}
