@@ -41,7 +41,7 @@ use wire::nbd::handshake::{
 
 /// Requests are small: many are read at a time, with the bytes of short writes. Those of others go to
 /// their place directly.
-const HEADS_BUFFER: usize = 16 << 10;
+const HEADS_BUFFER: usize = 40 << 10;
 /// Options of one client: whoever sends more asks for nothing.
 const OPTIONS_MAX: usize = 64;
 
