@@ -192,7 +192,7 @@ impl BestEffort {
     }
 
     pub(crate) fn idle(&self) -> bool {
-        self.operations.is_empty() && self.line.is_empty()
+        self.operations.is_empty() && self.line.is_empty() && !self.behind.has_free()
     }
 
     /// The node ends. What no disk has begun is not done any more: its programs are told,
@@ -299,8 +299,12 @@ impl BestEffort {
         self.serve_waiting(core, now);
     }
 
-    /// When those that wait are refused, as [`Line::due`] says.
+    /// When something is to be done: those that wait are refused, as [`Line::due`] says, looked at, or asked
+    /// again.
     pub(crate) fn due(&self) -> Option<Instant> {
+        if self.behind.has_free() {
+            return Some(Instant::EPOCH);
+        }
         self.line.due().into_iter().chain(self.slack_looked).min()
     }
 

@@ -31,7 +31,8 @@ pub const WRITTEN_MAX: Bytes = Bytes::mib(64);
 /// Writes of a pool that are answered and not on their disk. Many are better for who writes, and worse for
 /// who reads from the same disk one block at a time: he waits for those that are nearer.
 pub const BEHIND_MAX: u64 = 32;
-/// They lie in so many runs of neighbours: a disk takes some 10 ms for each.
+/// They lie in so many runs of neighbours, a disk takes some 10 ms for each; but where the first one of a run
+/// has ended the rest is not counted.
 pub const BEHIND_RUNS_MAX: u64 = 8;
 /// They have so many bytes: more would take a slow disk for longer than a turn of best effort.
 pub const BEHIND_BYTES_MAX: Bytes = Bytes::mib(4);

@@ -9,8 +9,8 @@ use units::{Duration, Instant};
 impl<W> Queue<W> {
     /// Gives up a request that others have passed since `before`, and for which there will be no
     /// slack as long as the contracts stay: its owner is told, in place of waiting for ever. It is
-    /// best effort, or takes longer than its contract covers. Only one of those that `may` be, of
-    /// which the device had nothing yet. Each of its parts ends; empty where there is none.
+    /// best effort, or takes longer than its contract covers. Only one of those that `may` be, which is asked
+    /// of such requests alone, and of which the device had nothing yet. Each of its parts ends; empty where there is none.
     pub fn give_up(
         &mut self,
         now: Instant,
@@ -26,8 +26,8 @@ impl<W> Queue<W> {
             from = arrival + 1;
             let entry = &self.commands[key];
             if !entry.begun
-                && may(&entry.work, &entry.class)
                 && self.predicting(|schedule, predict| schedule.never_fits(now, key, predict))
+                && may(&self.commands[key].work, &self.commands[key].class)
             {
                 return self.end_without_device(now, key);
             }

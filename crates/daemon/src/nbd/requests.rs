@@ -482,7 +482,7 @@ impl Shared {
             None => match whole.durable {
                 Durable::Nothing => None,
                 // It was written before: whether others have failed is a flush's matter.
-                Durable::Own => self.sync(u64::MAX).await.err(),
+                Durable::Own => self.sync(None).await.err(),
                 Durable::All => self.flush().await.err(),
             },
             failed => failed,
@@ -506,14 +506,14 @@ impl Shared {
     /// client that was there.
     async fn flush(&self) -> Result<(), Error> {
         let told = self.failures_told.load(Ordering::Acquire);
-        let synced = self.sync(told).await;
+        let synced = self.sync(Some(told)).await;
         if let Err(Error::WriteBehind { failures, .. }) = &synced {
             self.failures_told.fetch_max(*failures, Ordering::AcqRel);
         }
         synced
     }
 
-    async fn sync(&self, told: u64) -> Result<(), Error> {
+    async fn sync(&self, told: Option<u64>) -> Result<(), Error> {
         self.ask.call(calls::SyncVolume { volume: self.volume.clone(), told }).await
     }
 

@@ -240,8 +240,9 @@ operations! {
     /// wrote, but for what has failed of those that were answered [ahead](WriteRange::behind). [`Reply::Done`].
     Sync => (), done;
     /// The same of one volume. Of so many that have failed of those that were answered ahead the caller was
-    /// told: where there are more, [`Error::WriteBehind`], and nothing is said of the others. [`Reply::Done`].
-    SyncVolume { volume: String, told: u64 } => (), done;
+    /// told: where there are more, [`Error::WriteBehind`], and nothing is said of the others; none: it does
+    /// not wait for these, and says nothing of them. [`Reply::Done`].
+    SyncVolume { volume: String, told: Option<u64> } => (), done;
     /// Use this profile for a disk from now on, and store it; refused, and nothing
     /// changes, where an open contract would not fit. One of another depth is only
     /// stored, for when the pool is opened again. [`Reply::Done`], durable.

@@ -38,6 +38,8 @@ pub(super) struct Behind {
     writes: BTreeMap<u64, Write>,
     /// Operations that are to be answered when there is room, by their user, the oldest first.
     later: BTreeSet<(u32, u64)>,
+    /// Whose turn it is to have room.
+    turn: u32,
     volumes: BTreeMap<VolumeId, OnVolume>,
     users: BTreeMap<u32, Amount>,
     all: Amount,
@@ -104,6 +106,7 @@ struct Reading {
 #[derive(Clone, Copy, Debug)]
 struct Syncing {
     ticket: Ticket,
+    since: Instant,
     /// Of this volume; none: of all.
     of: Option<Flushed>,
     /// He waits for operations before this one.
@@ -241,6 +244,11 @@ impl Behind {
         self.failures.remove(&volume);
     }
 
+    /// Some who were deferred are to be asked again.
+    pub(super) fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
     fn is_full(&self) -> bool {
         self.all.operations >= limits::BEHIND_MAX
     }
@@ -272,23 +280,29 @@ impl BestEffort {
         }
     }
 
-    /// Answers writes for which there is room; `has_stream` of their volume are not.
+    /// Answers writes for which there is room, of a few users at a time; `has_stream` of their volume are not.
     pub(crate) fn answer_ahead(&mut self, core: &mut Core, has_stream: impl Fn(VolumeId) -> bool) {
-        let mut next = (0, 0);
-        while !self.behind.is_full()
-            && let Some(&(uid, id)) = self.behind.later.range(next..).next()
+        let mut users = 0;
+        while users < limits::ROUND_STEP
+            && !self.behind.is_full()
+            && let Some(first) = self.behind.later.first()
         {
+            let next = self.behind.later.range((self.behind.turn, 0)..).next();
+            let (uid, id) = *next.unwrap_or(first);
+            self.behind.turn = uid;
             let operation = self.operation(id);
-            let (holder, stated, volume) =
-                (operation.holder(), operation.priority, operation.volume);
-            let (recorded, range) = (operation.recorded, (operation.offset, operation.end));
             let (Some(ticket), Some(span)) = (operation.ticket, operation.span) else {
                 unreachable!("somebody asked for it, from memory")
             };
+            let (holder, stated, has_failed) =
+                (operation.holder(), operation.priority, operation.error.is_some());
+            let (recorded, range) = (operation.recorded, (operation.offset, operation.end));
+            let volume = holder.volume;
             let begins_run = !self.behind.continues(volume, range.0);
             let write = Write { volume, uid, range, len: span.len, begins_run };
             let is_wanted = self.behind.wanted.contains_key(&volume);
-            let may = !self.ending && !is_wanted && !has_stream(volume) && is_plain(core, volume);
+            let is_hindered = is_wanted || has_stream(volume) || !is_plain(core, volume);
+            let may = !self.ending && !has_failed && !is_hindered;
             if !may || core.rank_of(holder, stated) != Rank::Normal {
                 // It is answered when it is on its disk.
                 self.behind.later.remove(&(uid, id));
@@ -296,10 +310,9 @@ impl BestEffort {
                 self.behind.later.remove(&(uid, id));
                 self.behind.add(id, write, recorded);
                 core.answer(ticket, Ok(Reply::Done));
-            } else if let Some(other) = uid.checked_add(1) {
-                next = (other, 0);
             } else {
-                break;
+                users += 1;
+                self.behind.turn = uid.wrapping_add(1);
             }
         }
     }
@@ -381,14 +394,26 @@ impl BestEffort {
         now: Instant,
         is_meant: fn(&Self, u64) -> bool,
     ) {
+        let is_meant = |this: &Self, reading: &Reading, _| is_meant(this, reading.operation);
+        self.end_reads(core, now, &Error::ShuttingDown, is_meant);
+    }
+
+    /// Such pieces of reads, with the claim that each waits for, end so.
+    fn end_reads(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        error: &Error,
+        is_meant: impl Fn(&Self, &Reading, Claim) -> bool,
+    ) {
         let mut reads = core::mem::take(&mut self.behind.reads);
         let mut meant = Vec::new();
-        for waiting in reads.values_mut() {
-            meant.extend(waiting.extract_if(.., |reading| is_meant(self, reading.operation)));
+        for (&claim, waiting) in &mut reads {
+            meant.extend(waiting.extract_if(.., |reading| is_meant(self, reading, claim)));
         }
         self.behind.reads = reads;
         for Reading { operation, .. } in meant {
-            self.operation(operation).fails(Error::ShuttingDown);
+            self.operation(operation).fails(error.clone());
             self.piece_ended(core, now, operation);
         }
     }
@@ -441,7 +466,7 @@ impl BestEffort {
         ticket: Ticket,
         of: Option<Flushed>,
     ) {
-        let sync = Syncing { ticket, of, came: self.next };
+        let sync = Syncing { ticket, since: now, of, came: self.next };
         let behind = &mut self.behind;
         let line = match of {
             None if behind.writes.is_empty() => None,
@@ -476,26 +501,42 @@ impl BestEffort {
         Some(deferred)
     }
 
-    /// Some are to be asked again.
-    pub(crate) fn has_free(&self) -> bool {
-        !self.behind.free.is_empty()
-    }
-
     /// For this write, which was answered, there will be no slack as long as the contracts stay: it waits
-    /// on, and who waits for it is told.
-    pub(crate) fn no_slack(&mut self, core: &mut Core, disk: DiskIndex, operation: u64) {
+    /// on, and who waits for it since `before` is told.
+    pub(crate) fn no_slack(
+        &mut self,
+        core: &mut Core,
+        (now, before): (Instant, Instant),
+        disk: DiskIndex,
+        operation: u64,
+    ) {
         let Some(&Write { volume, .. }) = self.behind.writes.get(&operation) else { return };
-        let on = self.behind.volumes.get_mut(&volume).expect("some of it is behind");
-        let mut syncs = core::mem::take(&mut on.syncs);
-        syncs.append(&mut self.behind.syncs_of_all);
-        let deferred = core::mem::take(&mut on.deferred);
+        let error = Error::Device { disk, error: DeviceError::NO_SLACK };
+        let waits = |sync: &Syncing| sync.came > operation && sync.since <= before;
+        let Behind { volumes, syncs_of_all, .. } = &mut self.behind;
+        let on = volumes.get_mut(&volume).expect("some of it is behind");
+        let mut syncs = Vec::new();
+        for line in [&mut on.syncs, syncs_of_all] {
+            let (told, stay): (VecDeque<_>, VecDeque<_>) =
+                core::mem::take(line).into_iter().partition(waits);
+            syncs.extend(told);
+            *line = stay;
+        }
+        let (deferred, stay): (VecDeque<_>, VecDeque<_>) =
+            core::mem::take(&mut on.deferred).into_iter().partition(|one| one.arrived <= before);
+        on.deferred = stay;
         self.behind.syncs -= syncs.len();
         self.behind.deferred -= deferred.len();
         deferred.iter().for_each(|one| self.behind.unwant(&one.volumes));
         let syncs = syncs.into_iter().map(|sync| sync.ticket);
         for ticket in syncs.chain(deferred.into_iter().map(|one| one.ticket)) {
-            core.answer(ticket, Err(Error::Device { disk, error: DeviceError::NO_SLACK }));
+            core.answer(ticket, Err(error.clone()));
         }
+        let is_late = |this: &Self, reading: &Reading, claim: Claim| {
+            let asked = this.operations[reading.operation].kept.arrived();
+            this.pieces[&claim].operation == operation && asked <= before
+        };
+        self.end_reads(core, now, &error, is_late);
     }
 
     /// What he waited for has ended.

@@ -28,7 +28,7 @@ impl Node {
                 let queue = &mut self.core.disk(disk).queue;
                 let parts = work::given_up(queue, disk, (now, before), (is_reader, is_kept));
                 for operation in kept.into_inner() {
-                    self.best_effort.no_slack(&mut self.core, disk, operation);
+                    self.best_effort.no_slack(&mut self.core, (now, before), disk, operation);
                 }
                 if parts.is_empty() {
                     break;

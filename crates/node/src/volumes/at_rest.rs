@@ -36,7 +36,7 @@ impl Node {
             let Deferred { ticket, who, op, arrived, .. } = deferred;
             self.request(now, ticket, &who, op, arrived);
         }
-        if self.best_effort.has_free() {
+        if self.best_effort.due() == Some(Instant::EPOCH) {
             self.core.wake_timers();
         }
         let streams = &self.streams;
@@ -50,12 +50,13 @@ impl Node {
         ticket: Ticket,
         who: &Who,
         name: &str,
-        told: u64,
+        told: Option<u64>,
     ) {
         let volume = match self.find(name) {
             Ok(volume) => volume,
             Err(error) => return self.core.answer(ticket, Err(error)),
         };
+        let Some(told) = told else { return self.core.answer_when_committed(now, ticket) };
         let whose = self.core.store.volume(volume).expect("just found").ownership();
         let is_writer = permission::check(who, name, whose, Act::Write).is_ok();
         let of = Some(Flushed { volume, told, is_writer });

@@ -28,7 +28,7 @@ fn ahead(driver: &mut Driver, seed: u64, offset: Bytes, len: Bytes) {
 }
 
 fn sync(driver: &mut Driver, told: u64) -> Result<Reply, Error> {
-    driver.ask(Op::SyncVolume { volume: V.into(), told })
+    driver.ask(Op::SyncVolume { volume: V.into(), told: Some(told) })
 }
 
 fn written(driver: &Driver) -> usize {
@@ -75,7 +75,7 @@ fn what_is_to_be_written_is_no_hole() {
 /// On a disk that takes longer for them than a commit; the power is cut when the sync is answered.
 #[test]
 fn a_sync_waits_for_the_last_of_them() {
-    for op in [Op::SyncVolume { volume: V.into(), told: 0 }, Op::Sync] {
+    for op in [Op::SyncVolume { volume: V.into(), told: Some(0) }, Op::Sync] {
         let mut driver = volume();
         let place = driver.place(V, Bytes::ZERO);
         driver.slow_at(DISK, place..place + Bytes::mib(4), ms(300));
@@ -132,7 +132,7 @@ fn a_sync_waits_for_what_was_answered_before_it_and_for_nothing_else() {
     for block in 0..4 {
         ahead(&mut driver, 2, Bytes::kib(64) * (block * 3), Bytes::kib(64));
     }
-    let sync = driver.begin(Op::SyncVolume { volume: V.into(), told: 0 });
+    let sync = driver.begin(Op::SyncVolume { volume: V.into(), told: Some(0) });
     assert!(!driver.is_answered(sync));
     // Both volumes are written on and on: always some of it is behind.
     let mut at = Bytes::ZERO;
@@ -269,7 +269,7 @@ fn what_was_answered_is_written_before_the_node_ends() {
         ahead(&mut driver, 2, at, len);
     }
     let read = driver.begin(read(V, Bytes::ZERO, Bytes::kib(64)));
-    let sync = driver.begin(Op::SyncVolume { volume: V.into(), told: 0 });
+    let sync = driver.begin(Op::SyncVolume { volume: V.into(), told: Some(0) });
     let held = driver.begin(delete(V));
     driver.done(Op::Shutdown);
     assert!(matches!(driver.answer(read), Some(Ok(_) | Err(Error::ShuttingDown))));
@@ -364,9 +364,10 @@ fn what_was_answered_outlives_a_time_without_slack() {
     assert!(driver.wait(slow.expect("slow reads are noticed")).is_err());
     ahead(&mut driver, 3, Bytes::ZERO, len);
     let waits = [
-        Op::SyncVolume { volume: V.into(), told: 0 },
+        Op::SyncVolume { volume: V.into(), told: Some(0) },
         Op::Sync,
         open(V, Mode::Read, usual(), Bytes::ZERO),
+        read(V, Bytes::ZERO, len),
     ];
     let waits = waits.map(|op| driver.begin(op));
     driver.run(Duration::from_secs(70));
@@ -402,7 +403,7 @@ fn a_reader_is_told_for_himself_only() {
     ahead(&mut driver, 2, Bytes::mib(1), Bytes::kib(64));
     driver.run(Duration::from_secs(5));
     let reader = Who::user(7, 7, []);
-    let asked = driver.begin_as(reader, Op::SyncVolume { volume: V.into(), told: 0 });
+    let asked = driver.begin_as(reader, Op::SyncVolume { volume: V.into(), told: Some(0) });
     assert!(matches!(driver.wait(asked), Err(Error::WriteBehind { .. })));
     assert_eq!(driver.node.failures_told(V), 0);
     assert!(sync(&mut driver, 0).is_err());
