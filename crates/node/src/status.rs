@@ -165,7 +165,7 @@ impl Node {
 
     /// Failures of writes that were answered before ([`WriteRange::behind`](crate::WriteRange::behind))
     /// of which whoever begins to use the volume now need not be told: what he gives
-    /// [`Op::SyncVolume`](crate::Op::SyncVolume) at first.
+    /// [`Op::SyncVolume`] at first.
     pub fn failures_told(&self, volume: &str) -> u64 {
         let volume = self.core.store.find(volume).map(|volume| volume.id());
         volume.map_or(0, |volume| self.best_effort.failures_told(volume))

@@ -124,7 +124,7 @@ pub struct WriteRange {
     pub padding: Bytes,
     /// It may be answered before it is on its disk: *write-behind*. Every best-effort read that
     /// comes from then on finds the bytes; whether they could be written is told by
-    /// [`Op::SyncVolume`].
+    /// [`Op::SyncVolume`](crate::Op::SyncVolume).
     pub behind: bool,
 }
 
