@@ -39,8 +39,8 @@ use wire::nbd::handshake::{
     Chosen, Exports, Handshake, Next, OPTION_HEAD_LEN, OptionHead, greeting,
 };
 
-/// Requests are small: many are read at a time, with the bytes of short writes. Those of others go to
-/// their place directly.
+/// Requests are small: many are read at a time, with the bytes of short writes, of 4 KiB as many as are
+/// served together. Those of others go to their place directly.
 const HEADS_BUFFER: usize = 40 << 10;
 /// Options of one client: whoever sends more asks for nothing.
 const OPTIONS_MAX: usize = 64;

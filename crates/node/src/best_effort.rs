@@ -40,7 +40,6 @@ use core::ops::Range;
 use queue::ByKey;
 use sched::Class;
 use store::{EXTENT, VolumeId};
-
 use units::{Bytes, Duration, Instant, Lba};
 
 #[derive(Clone, Debug, Default)]
@@ -303,7 +302,7 @@ impl BestEffort {
     /// again.
     pub(crate) fn due(&self) -> Option<Instant> {
         if self.behind.has_free() {
-            return Some(Instant::EPOCH);
+            return Some(Instant::EPOCH); // at once
         }
         self.line.due().into_iter().chain(self.slack_looked).min()
     }

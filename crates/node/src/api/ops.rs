@@ -239,9 +239,9 @@ operations! {
     /// Make durable every write that was answered with [`Reply::Done`] before, whoever
     /// wrote, but for what has failed of those that were answered [ahead](WriteRange::behind). [`Reply::Done`].
     Sync => (), done;
-    /// The same of one volume. Of so many that have failed of those that were answered ahead the caller was
-    /// told: where there are more, [`Error::WriteBehind`], and nothing is said of the others; none: it does
-    /// not wait for these, and says nothing of them. [`Reply::Done`].
+    /// The same of one volume. `told`: of how many failures of writes that were answered ahead the caller was
+    /// told; where there are more by then, [`Error::WriteBehind`], and nothing more is promised. None: what
+    /// was answered ahead is neither waited for nor told of. [`Reply::Done`].
     SyncVolume { volume: String, told: Option<u64> } => (), done;
     /// Use this profile for a disk from now on, and store it; refused, and nothing
     /// changes, where an open contract would not fit. One of another depth is only

@@ -418,6 +418,11 @@ impl BestEffort {
         }
     }
 
+    /// Some requests that were deferred are to be asked again.
+    pub(crate) fn has_free(&self) -> bool {
+        self.behind.has_free()
+    }
+
     /// Some writes of the volume are answered, and not on their disk.
     pub(crate) fn is_behind(&self, volume: VolumeId) -> bool {
         self.behind.is_on(volume)

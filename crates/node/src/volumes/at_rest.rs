@@ -10,7 +10,7 @@ use store::VolumeId;
 use units::Instant;
 
 impl Node {
-    /// The volumes that must be at rest for this, those that are not the first; none where all are.
+    /// The volumes that must be at rest for this, the first of which is not; none where all are.
     pub(crate) fn behind_of(&self, op: &Op) -> Vec<VolumeId> {
         let id = |name| self.core.store.find(name).map(|volume| volume.id());
         let volumes = needs_rest(op).map(|name| name.and_then(id));
@@ -36,7 +36,7 @@ impl Node {
             let Deferred { ticket, who, op, arrived, .. } = deferred;
             self.request(now, ticket, &who, op, arrived);
         }
-        if self.best_effort.due() == Some(Instant::EPOCH) {
+        if self.best_effort.has_free() {
             self.core.wake_timers();
         }
         let streams = &self.streams;

@@ -2,8 +2,7 @@
 //! what was answered before anybody's flush was is there when the power has been cut.
 
 use super::client::{FUA, Nbd};
-use super::power::{DISK, cut};
-use super::support::forgetful::{self, emulate};
+use super::power::{cut, forgetful_pool, serve};
 use super::support::{Scratch, wait_until};
 use super::{Random, make, socket};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -69,14 +68,8 @@ fn run(nbd: &mut Nbd, number: u64, programs: u64, cells: &[Cell], seed: u64) -> 
 /// So many programs, and so many cuts.
 pub fn what_any_flush_covers_outlives_cuts(programs: u64, cuts: u64) {
     let dir = Scratch::new();
-    std::fs::write(dir.path("profile.toml"), forgetful::profile(DISK)).unwrap();
-    let disk = emulate(&dir.path("disk"), DISK, 0);
-    let disks = [disk.file().display().to_string()];
-    dir.run(&["pool", "create", "test", "--profile", &dir.text("profile.toml"), &disks[0]])
-        .succeeded();
-    let serve =
-        || dir.try_serve(&disks, &["--no-realtime"]).unwrap_or_else(|ran| panic!("{}", ran.err));
-    let mut daemon = Some(serve());
+    let disk = forgetful_pool(&dir);
+    let mut daemon = Some(serve(&dir, &disk));
     make(&dir, "v", "1MiB");
     let cells: Vec<Cell> = (0..CELLS).map(|_| Cell::default()).collect();
     let (mut random, mut all_synced) = (Random(programs), 0);
@@ -112,7 +105,7 @@ pub fn what_any_flush_covers_outlives_cuts(programs: u64, cuts: u64) {
             waited.expect("something was synced");
         });
         assert!(wrong.into_inner().unwrap().is_empty(), "before the cut");
-        daemon = Some(serve());
+        daemon = Some(serve(&dir, &disk));
         let mut nbd = Nbd::open(&socket(&dir), "v", true).unwrap();
         for (at, cell) in (0..).zip(&cells) {
             let read = nbd.read(at * CELL, CELL as u32).unwrap();

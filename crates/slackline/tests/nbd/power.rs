@@ -96,7 +96,22 @@ pub struct Filesystem {
 }
 
 /// How many bytes the disk has.
-pub const DISK: Bytes = Bytes::mib(640);
+const DISK: Bytes = Bytes::mib(640);
+
+/// A pool on a disk that loses what was not flushed when the power fails.
+pub fn forgetful_pool(dir: &Scratch) -> Emulator {
+    std::fs::write(dir.path("profile.toml"), forgetful::profile(DISK)).unwrap();
+    let disk = emulate(&dir.path("disk"), DISK, 0);
+    let file = disk.file().display().to_string();
+    dir.run(&["pool", "create", "test", "--profile", &dir.text("profile.toml"), &file]).succeeded();
+    disk
+}
+
+/// Its daemon.
+pub fn serve(dir: &Scratch, disk: &Emulator) -> Daemon {
+    let disks = [disk.file().display().to_string()];
+    dir.try_serve(&disks, &["--no-realtime"]).unwrap_or_else(|ran| panic!("{}", ran.err))
+}
 
 /// The power goes: sometimes the daemon ends first, sometimes it sees the disk fail, and what was
 /// not flushed is lost, all of it or some.
@@ -141,14 +156,8 @@ fn content(number: u64) -> Vec<u8> {
 pub fn fsynced_files_outlive_cuts(filesystem: &Filesystem, cuts: u64) {
     let set = std::env::var("SLACKLINE_CUTS").ok().and_then(|text| text.parse().ok());
     let dir = Scratch::new();
-    std::fs::write(dir.path("profile.toml"), forgetful::profile(DISK)).unwrap();
-    let disk = emulate(&dir.path("disk"), DISK, 0);
-    let disks = [disk.file().display().to_string()];
-    dir.run(&["pool", "create", "test", "--profile", &dir.text("profile.toml"), &disks[0]])
-        .succeeded();
-    let serve =
-        || dir.try_serve(&disks, &["--no-realtime"]).unwrap_or_else(|ran| panic!("{}", ran.err));
-    let mut daemon = Some(serve());
+    let disk = forgetful_pool(&dir);
+    let mut daemon = Some(serve(&dir, &disk));
     make(&dir, "v", "512MiB");
     let folder = dir.path("mounted");
     std::fs::create_dir_all(&folder).unwrap();
@@ -178,7 +187,7 @@ pub fn fsynced_files_outlive_cuts(filesystem: &Filesystem, cuts: u64) {
             let until = Instant::now() + wait;
             std::thread::sleep(until.saturating_duration_since(Instant::now()));
             cut(&disk, daemon.take().expect("it serves"), &mut random);
-            daemon = Some(serve());
+            daemon = Some(serve(&dir, &disk));
             writer.join().unwrap()
         });
         assert!(synced > before, "cut {number}: something was synced");
