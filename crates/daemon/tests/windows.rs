@@ -4,8 +4,15 @@
 use crate::real::{Real, byte, bytes, contract};
 use client::units::{Bytes, Duration};
 use client::{Code, Error, Peek, Piece};
+use daemon::config::SocketMode;
+use daemon::serve::ServeOptions;
+use engine::{Backend, Completion, Wrap};
+use node::DiskCommand;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use units::Instant;
 
 const BLOCK: Bytes = Bytes::kib(64);
 const RATE: u64 = 8_000_000;
@@ -57,55 +64,107 @@ fn poll(fd: &impl AsFd) {
     assert_eq!(rustix::event::poll(&mut fds, Some(&long)), Ok(1), "no news for a minute");
 }
 
+/// A disk that tells of no end while it is held.
+struct Held {
+    disk: Box<dyn Backend>,
+    is_held: Arc<AtomicBool>,
+    ended: Vec<Completion>,
+}
+
+impl Backend for Held {
+    fn start(&mut self, command: DiskCommand) {
+        self.disk.start(command);
+    }
+    fn submit(&mut self) {
+        self.disk.submit();
+    }
+    fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) {
+        let look = engine::now() + Duration::from_millis(1);
+        let until = match self.ended.is_empty() {
+            true => until,
+            false => Some(until.map_or(look, |until| until.min(look))),
+        };
+        self.disk.wait(until, &mut self.ended);
+        if !self.is_held.load(Ordering::SeqCst) {
+            done.append(&mut self.ended);
+        }
+    }
+    fn in_flight(&self) -> usize {
+        self.disk.in_flight() + self.ended.len()
+    }
+}
+
+/// Writes on until `upto`, or until there is no room; gives how far.
+fn write_while_there_is_room(writer: &mut client::Writer, from: u64, upto: u64) -> u64 {
+    let mut at = from;
+    while at < upto
+        && let Some(room) = writer.try_room((upto - at) as usize).unwrap()
+    {
+        room.iter_mut().zip(at..).for_each(|(place, offset)| *place = byte(offset));
+        let some = room.len();
+        writer.filled(some);
+        at += some as u64;
+    }
+    at
+}
+
+/// The writer waits for a disk that is held, the reader for the writer: whatever the machine does, both
+/// have to wait, and each is told when that has an end.
 #[test]
 fn a_program_that_must_not_wait_polls_the_descriptor() {
-    let len = BLOCK.get() * 16;
-    let daemon = recorded(0);
+    let len = BLOCK.get() * 64;
+    let is_held = Arc::new(AtomicBool::new(false));
+    let of_disk = Arc::clone(&is_held);
+    let wrap: Wrap = Arc::new(move |_, disk| {
+        Box::new(Held { disk, is_held: Arc::clone(&of_disk), ended: Vec::new() })
+    });
+    let daemon = Real::start_wrapped(64, ServeOptions::from(SocketMode(0o600)), wrap);
+    daemon.volume("v", Bytes::mib(8));
     let mut writer = daemon.client.writer("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
-    let write = |writer: &mut client::Writer, from: u64, upto: u64| {
-        let mut at = from;
-        while at < upto {
-            let Some(room) = writer.try_room((upto - at) as usize).unwrap() else {
-                poll(writer);
-                continue;
-            };
-            room.iter_mut().zip(at..).for_each(|(place, offset)| *place = byte(offset));
-            let some = room.len();
-            writer.filled(some);
-            at += some as u64;
-        }
-        assert_eq!(writer.sync().unwrap().get(), upto);
-    };
-    write(&mut writer, 0, len);
+    is_held.store(true, Ordering::SeqCst);
+    let mut at = write_while_there_is_room(&mut writer, 0, len);
+    assert!(0 < at && at < len, "the window is full: {at}");
+    is_held.store(false, Ordering::SeqCst);
+    while at < len {
+        poll(&writer);
+        at = write_while_there_is_room(&mut writer, at, len);
+    }
+    assert_eq!(writer.sync().unwrap().get(), len);
+
     let mut reader = daemon.client.reader("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
-    let (mut at, mut is_longer) = (0, false);
+    let (mut at, mut upto) = (0, len);
     loop {
         match reader.try_peek(usize::MAX).unwrap() {
-            None => poll(&reader),
+            None if at < upto => poll(&reader),
+            // While a writer is open there may be more: it is waited for, not the end.
+            None if upto == len => {
+                upto += BLOCK.get();
+                let mut written = len;
+                loop {
+                    written = write_while_there_is_room(&mut writer, written, upto);
+                    if written == upto {
+                        break;
+                    }
+                    poll(&writer);
+                }
+                assert_eq!(writer.sync().unwrap().get(), upto);
+                poll(&reader);
+            }
+            None => break,
             Some(Peek::Data(seen)) => {
                 assert!(seen.iter().zip(at..).all(|(&got, offset)| got == byte(offset)));
                 let some = seen.len();
                 reader.advance(some);
                 at += some as u64;
-                if at == len {
-                    // While a writer is open there may be more: it is waited for, not the end.
-                    assert_eq!(reader.try_peek(1).unwrap(), None);
-                    write(&mut writer, len, 2 * len);
-                    is_longer = true;
-                }
-                if at == 2 * len {
-                    break;
-                }
             }
             Some(other) => panic!("{other:?}"),
         }
     }
-    assert_eq!(reader.try_peek(1).unwrap(), None);
+    assert_eq!(at, len + BLOCK.get(), "both parts");
     writer.close().unwrap();
     poll(&reader);
     assert_eq!(reader.peek(1).unwrap(), Peek::End);
     assert_eq!(reader.peek(1).unwrap(), Peek::End, "as often as it is asked for");
-    assert!(is_longer, "nobody ever waited: the test shows nothing");
 }
 
 #[test]

@@ -441,3 +441,23 @@ fn a_rename_over_another_volume_comes_beside_writers_of_both() {
     let is_busy = matches!(answer, Some(Err(Error::VolumeBusy { .. })));
     assert!(is_busy || answer == Some(Ok(Reply::Done)), "{answer:?}");
 }
+
+/// More than are asked again at once: the others are, too, before any time passes.
+#[test]
+fn all_who_waited_go_on_at_the_same_time() {
+    let mut driver = volume();
+    ahead(&mut driver, 2, Bytes::ZERO, KIB4);
+    let ops = (0..30).map(|_| Op::Staged(Box::new(resize(V, Bytes::mib(8)))));
+    let tickets: Vec<Ticket> = ops.map(|op| driver.begin(op)).collect();
+    assert!(tickets.iter().all(|&ticket| !driver.is_answered(ticket)));
+    let mut tickets = tickets.into_iter();
+    assert_eq!(driver.wait(tickets.next().unwrap()), Ok(Reply::Done));
+    let then = driver.now;
+    for ticket in tickets {
+        assert!(
+            driver.node.next_timer().is_some_and(|due| due <= then) || driver.is_answered(ticket)
+        );
+        assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    }
+    assert_eq!(driver.now, then);
+}
