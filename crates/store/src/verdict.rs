@@ -185,9 +185,10 @@ fn current_area(facts: &Facts, disk: usize, stamp: Stamp) -> Area {
         let here = move |place: &Place| (place.device, place.area) == (device, area);
         facts.records.values().filter(move |record| record.copies.iter().any(here))
     };
+    // Not one whose header alone is whole: the other area may be all that this disk holds.
     let holds = |area: &Area| {
-        let attempted = facts.area(device, *area).attempted;
-        attempted.is_some_and(|(found, _)| found.generation == stamp.generation)
+        let checkpoint = facts.area(device, *area).checkpoint.ok();
+        checkpoint.is_some_and(|found| found.generation == stamp.generation)
             || records(*area).any(|record| record.stamp.generation == stamp.generation)
     };
     let newest = |area: &Area| {
