@@ -29,6 +29,7 @@ pub fn placement(placement: &api::Placement) -> node::Placement {
             api::Zone::Inner => node::Zone::Inner,
         },
         run: placement.run_bytes,
+        thin: placement.thin,
     }
 }
 
@@ -184,6 +185,7 @@ pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
         name: volume.name,
         owner: quotas.owner_told(volume.ownership),
         size_bytes: volume.size,
+        taken_bytes: volume.placement.thin.then_some(volume.taken),
         length_bytes: volume.length,
         ring: volume.start.map(|start| api::Ring {
             start_bytes: start,
@@ -194,6 +196,7 @@ pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
             disks: volume.placement.disks.iter().map(|disk| disk.0).collect(),
             zone: zone(volume.placement.zone),
             run_bytes: volume.placement.run,
+            thin: volume.placement.thin,
         },
         extents: volume.extents,
         runs: volume.stretches.count,

@@ -12,6 +12,16 @@ use wire::{Code, Problem};
 pub fn of(error: &Error) -> Problem {
     match error {
         Error::Refused(refusal) => refused(refusal),
+        Error::GroupRefused { members, commit_interval, refusal } => Problem::new(
+            Code::Refused,
+            format!(
+                "the blocks of {members} writers in one command would leave the metadata log, which \
+                 commits every {commit_interval}, too little time: {}",
+                refused(refusal).detail
+            ),
+            "let the daemon commit less often (`slackline serve --commit-interval 6s`), or close a \
+             stream",
+        ),
         Error::LogRefused { record, refusal } => Problem::new(
             Code::Refused,
             format!(

@@ -86,7 +86,7 @@ pub(crate) fn fills(action: &DiskAction) -> &[Span] {
     match action {
         DiskAction::Copy { span, .. } if Region::of(span).is_none() => slice::from_ref(span),
         DiskAction::Copy { .. } => &[],
-        _ if region(action).is_some() => &[],
+        _ if regions(action).next().is_some() => &[],
         DiskAction::Read { span, .. } | DiskAction::Merge { span, .. } => slice::from_ref(span),
         DiskAction::Several { spans, direction: Direction::Read, .. } => spans,
         DiskAction::Several { .. }
@@ -96,18 +96,19 @@ pub(crate) fn fills(action: &DiskAction) -> &[Span] {
     }
 }
 
-/// The shared window that a command transfers to or from, if it does. (One that copies does so to
-/// or from the arena.)
-pub(crate) fn region(action: &DiskAction) -> Option<Region> {
-    match action {
-        DiskAction::Copy { from, span, .. } => {
-            Region::of(span).or_else(|| Region::of(from)).map(|(region, _)| region)
-        }
+/// The shared windows that a command transfers to or from: one for each of its spans that lies in one.
+/// (A command that copies does so to or from the arena.)
+pub(crate) fn regions(action: &DiskAction) -> impl Iterator<Item = Region> {
+    let spans: [&[Span]; 2] = match action {
+        DiskAction::Copy { from, span, .. } => [slice::from_ref(span), slice::from_ref(from)],
         DiskAction::Read { span, .. }
         | DiskAction::Write { span, .. }
-        | DiskAction::Merge { span, .. } => Region::of(span).map(|(region, _)| region),
-        DiskAction::Several { .. } | DiskAction::WriteBytes { .. } | DiskAction::Flush => None,
-    }
+        | DiskAction::Merge { span, .. } => [slice::from_ref(span), &[]],
+        DiskAction::Several { spans, .. } => [spans, &[]],
+        DiskAction::WriteBytes { .. } | DiskAction::Flush => [&[], &[]],
+    };
+    let all = spans.into_iter().flatten();
+    all.filter_map(|span| Region::of(span).map(|(region, _)| region))
 }
 
 /// Fills room of a stream with zeros, to the end of its last page, before the program has it,

@@ -558,6 +558,7 @@ impl BestEffort {
         if let Some(error) = core.read_only() {
             return Err(error);
         }
+        core.place_all(now, volume, &blocks)?;
         let is_of_line = self.line.begin(&span);
         core.reserves.begin(&span);
         let Asker { ticket, uid, arrived } = asker;
@@ -615,6 +616,8 @@ impl BestEffort {
         then: Reply,
     ) {
         let Gap { volume, extent, range } = gap;
+        let all = EXTENT * extent..EXTENT * extent + range.end;
+        let placed = core.place_all(now, volume, &all);
         let id = self.open(Operation {
             ticket: Some(ticket),
             uid: 0,
@@ -643,6 +646,13 @@ impl BestEffort {
             failed: false,
             commands: Vec::new(),
         };
+        if let Err(error) = placed {
+            // Its stream is closed, and its program hears why.
+            let operation = self.operation(id);
+            operation.pieces += 1;
+            operation.fails(error);
+            return self.piece_ended(core, now, id);
+        }
         self.claim(core, now, piece);
     }
 
@@ -674,19 +684,20 @@ impl BestEffort {
         let (volume, index) = piece.extent;
         let (blocks, span) = (piece.blocks.clone(), piece.span);
         let location = core.store.locate(volume, index).expect("within the volume");
+        let at = location.offset.expect("it has a place before it is written");
         let claimed = core.writes.range(piece.extent, claim);
         let mut first = Vec::new();
         if let Some(span) = span {
             for (block, keep) in edges(&piece.bytes, &blocks) {
-                let at = block..block + limits::BLOCK_MIN;
+                let within = block..block + limits::BLOCK_MIN;
                 first.push(DiskAction::Merge {
-                    offset: location.offset + block,
+                    offset: at + block,
                     span: Span {
                         offset: span.offset + (block - blocks.start),
                         len: limits::BLOCK_MIN,
                     },
                     keep,
-                    written: location.written.covers(&at),
+                    written: location.written.covers(&within),
                 });
             }
         }
@@ -696,12 +707,12 @@ impl BestEffort {
             None => claimed,
         };
         for run in Blocks::of(&zeros).without(&location.written).runs() {
-            let mut at = run.start;
-            while at < run.end {
-                let len = (run.end - at).min(limits::ZEROS);
+            let mut done = run.start;
+            while done < run.end {
+                let len = (run.end - done).min(limits::ZEROS);
                 let span = Span { offset: core.arena.zeros().offset, len };
-                first.push(DiskAction::Write { offset: location.offset + at, span, valid: len });
-                at += len;
+                first.push(DiskAction::Write { offset: at + done, span, valid: len });
+                done += len;
             }
         }
         self.piece(claim).before = first.len() as u64;
@@ -729,7 +740,8 @@ impl BestEffort {
             }
             Some(span) => {
                 let location = core.store.locate(volume, index).expect("within the volume");
-                let offset = location.offset + blocks.start;
+                let at = location.offset.expect("it has a place before it is written");
+                let offset = at + blocks.start;
                 let action = DiskAction::Write { offset, span, valid: span.len };
                 self.submit(core, now, claim, location.disk, action, Part::Write(claim));
             }

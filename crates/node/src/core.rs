@@ -12,11 +12,13 @@ use crate::api::*;
 use crate::commits::state::Commits;
 use crate::commits::tasks::LogTasks;
 use crate::copy_on_write::CopyOnWrite;
+use crate::groups::group::Groups;
 use crate::jobs::measuring::Measuring;
 use crate::jobs::moves::Moves;
 use crate::limits;
 use crate::memory::arena::Arena;
 use crate::memory::reserve::Reserves;
+use crate::streams::undecided::Undecided;
 use crate::volumes::handles::Handles;
 use crate::volumes::services::{Piece, Services, Turn};
 use crate::volumes::writes::{Writes, overlap};
@@ -98,6 +100,9 @@ pub(crate) struct Core {
     pub reserves: Reserves,
     pub handles: Handles,
     pub moves: Moves,
+    pub groups: Groups,
+    /// Openings that cannot be decided now.
+    pub undecided: Vec<Undecided>,
     /// A volume as it is when it was made smaller, while it is looked whether what was promised of it
     /// holds on that map: what is cut cannot be had back.
     pub smaller: Option<Volume>,
@@ -159,6 +164,8 @@ impl Core {
             reserves: Reserves::default(),
             handles: Handles::default(),
             moves: Moves::default(),
+            groups: Groups::default(),
+            undecided: Vec::new(),
             measuring: Measuring::default(),
             outputs: VecDeque::new(),
             search: None,
@@ -660,6 +667,9 @@ impl Core {
     pub(crate) fn next_timer(&self) -> Option<Instant> {
         let stream = self.timers.first().map(|&(at, _)| at);
         let first = Instant::first(stream, self.commits.due());
+        let first = Instant::first(first, self.groups.due());
+        let opens = self.undecided.iter().map(|one| one.again).min();
+        let first = Instant::first(first, opens);
         Instant::first(first, Instant::first(self.moves.due(), self.gaps_due))
     }
 
@@ -717,6 +727,7 @@ impl Disk {
         let mut queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
         queue.set_merging(Some(work::merging(piece)));
         queue.set_beside(work::may_go_beside);
+        queue.set_blames(work::is_to_blame);
         let queue = Handle::new(queue);
         let chunking = Chunking::default();
         Ok(Self {

@@ -19,6 +19,7 @@ mod copy_on_write;
 mod core;
 mod disks;
 mod door;
+mod groups;
 mod jobs;
 pub mod limits;
 mod memory;

@@ -52,6 +52,20 @@ pub fn chunks() -> impl Iterator<Item = Option<Bytes>> {
     let lengths = lengths.take_while(|&chunk| chunk >= BEST_EFFORT_PIECE_MIN);
     [None].into_iter().chain(lengths.map(Some))
 }
+/// The most writers that are written together.
+pub const GROUP_MAX: u64 = 128;
+/// Where nobody names a block, who is so slow is not written together with others: it would take too long
+/// until what was recorded is on the disk.
+pub const GROUP_PERIOD_MAX: Duration = Duration::from_secs(4);
+/// An opening that cannot be decided is tried again so many times in a period, for so many periods.
+pub const OPENS_AGAIN: u64 = 8;
+/// See [`OPENS_AGAIN`].
+pub const OPENS_FOR: u64 = 4;
+/// Parts of blocks that go with a group at the most: each has zeros behind it, in up to 16 spans, and a
+/// command has at most 1,024.
+pub const GROUP_PARTS_MAX: usize = 32;
+/// Places that blocks of members have left are looked at so many at a time.
+pub const GROUP_LEFT_STEP: usize = 16;
 /// Smallest piece that a best-effort transfer is cut to.
 pub const BEST_EFFORT_PIECE_MIN: Bytes = Bytes::kib(64);
 /// The log's contract for writes is at least this for each commit, and grows by as much.

@@ -1,15 +1,14 @@
 //! The state machine itself: what comes in is told to those whom it concerns.
 
-use crate::admission::contract;
 use crate::api::*;
-use crate::best_effort::{Asked, BestEffort, Gap};
+use crate::best_effort::{Asked, BestEffort};
 use crate::core::{Core, Ended};
 use crate::door;
+use crate::groups::group::Times;
 use crate::limits;
-use crate::memory::places::WindowMemory;
 use crate::streams::index::Streams;
 use crate::streams::rounds::Rounds;
-use crate::streams::stream::{self, Admitted, Stream};
+use crate::streams::stream::Stream;
 use crate::volumes::kept::KeptOutServices;
 use crate::volumes::permission::{self, Wanted};
 use crate::volumes::rings;
@@ -19,7 +18,7 @@ use crate::work::{self, CommandEnded};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use store::{EXTENT, Store, VolumeId};
+use store::{Store, VolumeId};
 use units::{Bytes, Instant};
 
 /// One pool as a state machine; see the crate's first paragraph.
@@ -32,11 +31,11 @@ pub struct Node {
     pub(crate) best_effort: BestEffort,
     pub(crate) rounds: Rounds,
     pub(crate) kept_out: KeptOutServices,
-    next_stream: u64,
+    pub(crate) next_stream: u64,
     /// When rings are looked through next for what is old (`volumes/ages.rs`).
     pub(crate) old_look: Option<Instant>,
     shutting_down: Option<Option<Ticket>>,
-    finished: Option<Finished>,
+    pub(crate) finished: Option<Finished>,
     /// What time it was at the epoch of the clock here, where the driver says so.
     pub(crate) wall_clock: Option<i64>,
 }
@@ -353,6 +352,7 @@ impl Node {
                     return self.core.answer(ticket, Err(Error::ShuttingDown));
                 }
                 self.shutting_down = Some(Some(ticket));
+                self.refuse_undecided();
                 self.core.abandon_moves(None);
                 self.core.stop_measuring(now);
                 self.best_effort.hand_back(&mut self.core, now);
@@ -433,7 +433,7 @@ impl Node {
         self.core.store.find(name).map(|volume| volume.id()).ok_or_else(none)
     }
 
-    fn writer_of(&self, name: &str) -> Option<StreamId> {
+    pub(crate) fn writer_of(&self, name: &str) -> Option<StreamId> {
         let volume = self.core.store.find(name)?.id();
         self.streams.writer_of(volume)
     }
@@ -591,7 +591,7 @@ impl Node {
 
     /// Does what takes memory for a contract. Where there is none, what is read ahead and no disk has
     /// begun gives back what it has, and it is tried once more.
-    fn with_memory<T>(
+    pub(crate) fn with_memory<T>(
         &mut self,
         now: Instant,
         mut attempt: impl FnMut(&mut Self) -> Result<T, Error>,
@@ -601,96 +601,6 @@ impl Node {
         match lacks && self.best_effort.drop_ahead(&mut self.core, now) {
             true => attempt(self),
             false => done,
-        }
-    }
-
-    fn open(&mut self, now: Instant, ticket: Ticket, opening: &Opening, region: Option<Region>) {
-        let &Opening { mode, ref contract, start, miss, .. } = opening;
-        let admitted = self.may_open(opening, region.is_some()).and_then(|volume| {
-            let wanted = (mode, contract, miss);
-            self.with_memory(now, |node| {
-                let mut home = WindowMemory::new(region);
-                let admitted = stream::admit(&mut node.core, now, volume, wanted, &mut home)?;
-                Ok((volume, home, admitted))
-            })
-        });
-        match admitted {
-            Err(error) => self.core.answer(ticket, Err(error)),
-            Ok((volume, home, Admitted { tasks, places, odds })) => {
-                let id = StreamId(self.next_stream);
-                self.next_stream += 1;
-                let window = contract.block * places.len() as u64;
-                let memory = (home, places, region.is_some());
-                let in_a_row = contract::in_a_row(contract, &self.core.shares(volume));
-                let from = (start, in_a_row);
-                let mut made = Stream::new(id, volume, mode, *contract, tasks, memory, from, now);
-                made.odds = odds;
-                self.streams.insert(made);
-                self.core.writes.kept.opened(volume, id);
-                let reply = Reply::Stream { stream: id, window };
-                self.begin(now, ticket, id, opening, reply);
-            }
-        }
-    }
-
-    /// A stream that was just opened: its answer, and its first requests.
-    fn begin(
-        &mut self,
-        now: Instant,
-        ticket: Ticket,
-        id: StreamId,
-        opening: &Opening,
-        reply: Reply,
-    ) {
-        let has_writer = self.streams.has_writer(id);
-        let stream = self.streams.get_mut(id).expect("it was just opened");
-        let (volume, mode) = (stream.volume, stream.mode);
-        match mode {
-            Mode::Read if opening.early => {
-                let begun = stream.begin_at_once(&mut self.core, now, has_writer);
-                debug_assert!(begun.is_ok(), "it starts within its volume");
-            }
-            // The window fills from now on, not from the first read.
-            Mode::Read => stream.fill_window(&mut self.core, now, has_writer),
-            Mode::Update => {
-                stream.load_window(&mut self.core, now);
-            }
-            Mode::Write => stream.give_up_ahead(&mut self.core, now),
-        }
-        match self.gap_before(volume, mode, opening.start) {
-            Some((extent, gap)) => {
-                let gap = Gap { volume, extent, range: gap };
-                self.best_effort.prepare(&mut self.core, now, ticket, gap, reply);
-            }
-            None => self.core.answer(ticket, Ok(reply)),
-        }
-    }
-
-    /// The volume, where such a stream may be opened on it.
-    fn may_open(&self, opening: &Opening, is_shared: bool) -> Result<VolumeId, Error> {
-        let &Opening { volume: ref name, mode, ref contract, start, .. } = opening;
-        let volume = self.find(name)?;
-        if self.streams.len() >= limits::STREAMS_MAX {
-            return Err(Error::Busy { waiting: self.streams.len() as u64 });
-        }
-        contract.check()?;
-        if mode == Mode::Update && !is_shared {
-            let rule = "a stream that reads and writes shares its window with its program";
-            return Err(Error::Invalid { what: "mode", rule });
-        }
-        let found = self.core.store.volume(volume).expect("just found");
-        let (limit, length) = (found.limit(), found.length());
-        match mode {
-            Mode::Read if start > length => Err(Error::BeyondEnd { size: length }),
-            Mode::Read if start < found.start() => Err(Error::GivenUp { start: found.start() }),
-            Mode::Read => Ok(volume),
-            Mode::Update if found.is_ring() => {
-                Err(rings::not_on_a_ring("stream that reads and writes"))
-            }
-            Mode::Write | Mode::Update => {
-                rings::check_start(found, contract.block, start)?;
-                self.may_write(volume, name, contract, start, limit).map(|()| volume)
-            }
         }
     }
 
@@ -721,42 +631,6 @@ impl Node {
             // What follows from it is told after it.
             stream.pump(core, now, has_writer);
         });
-    }
-
-    fn may_write(
-        &self,
-        volume: VolumeId,
-        name: &str,
-        contract: &Contract,
-        start: Bytes,
-        size: Bytes,
-    ) -> Result<(), Error> {
-        if let Some(error) = self.core.read_only() {
-            return Err(error);
-        }
-        let writers = u64::from(self.writer_of(name).is_some());
-        if writers > 0 || self.best_effort.writes(volume) {
-            return Err(Error::VolumeBusy { name: String::from(name), streams: writers });
-        }
-        if !start.is_multiple_of(contract.block) {
-            return Err(Error::Invalid { what: "start", rule: "a multiple of the block size" });
-        }
-        if start >= size {
-            return Err(Error::VolumeFull { size });
-        }
-        Ok(())
-    }
-
-    /// The bytes before `start` in its extent that were never written.
-    fn gap_before(
-        &self,
-        volume: VolumeId,
-        mode: Mode,
-        start: Bytes,
-    ) -> Option<(u64, core::ops::Range<Bytes>)> {
-        let (extent, within) = (start / EXTENT, start % EXTENT);
-        let before = self.core.store.locate(volume, extent)?.written.watermark();
-        (mode.writes() && before < within).then_some((extent, before..within))
     }
 
     /// Calls `f` with an open stream; answers the ticket where there is none.
@@ -804,7 +678,7 @@ impl Node {
         }
     }
 
-    fn begin_close(&mut self, now: Instant, id: StreamId) {
+    pub(crate) fn begin_close(&mut self, now: Instant, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         if stream.closing {
             return;
@@ -828,7 +702,7 @@ impl Node {
         let mut stream = self.streams.remove(id).expect("looked at above");
         self.core.writes.kept.closed(stream.volume, id);
         stream.stop_timer(&mut self.core);
-        stream.leave(&mut self.core);
+        stream.leave(&mut self.core, now);
         stream.give_window(&mut self.core);
         if let Some(ticket) = stream.close_ticket {
             self.core.answer(ticket, end);
@@ -855,6 +729,7 @@ impl Node {
             Owner::Piece { operation, .. } => {
                 Carrier::Operation(self.best_effort.ticket(operation))
             }
+            Owner::Group { ref items } => Carrier::Stream(items[0].stream),
             Owner::Store { .. } | Owner::Move { .. } | Owner::Measure => Carrier::Pool,
         };
         let done = promised && is_last;
@@ -913,9 +788,11 @@ impl Node {
                 }
                 let result = result.map_err(|error| (disk, error));
                 self.best_effort.command_done(&mut self.core, now, operation, part, result, times);
-                while let Some(stream) = self.best_effort.unopened() {
-                    self.begin_close(now, stream);
-                }
+                self.close_unopened(now);
+            }
+            Owner::Group { items } => {
+                let times = Times { late_by, latency, due };
+                self.group_ended(now, (disk, &items), result, times);
             }
             Owner::Store { io } => self.core.store_piece_done(now, io, result),
             Owner::Measure => self.measured(now, disk, took),
@@ -934,6 +811,8 @@ impl Node {
                 self.pump(now, id);
             }
         }
+        self.write_groups(now);
+        self.open_undecided(now);
         self.best_effort.refuse_overdue(&mut self.core, now);
         if self.best_effort.looks_for_slack(now) {
             self.give_up(now);

@@ -246,7 +246,9 @@ impl Node {
     fn stream_status(&self, stream: &Stream) -> StreamStatus {
         let volume = self.core.store.volume(stream.volume);
         let name = volume.map(|volume| String::from(volume.name())).unwrap_or_default();
-        StreamStatus { promised: self.core.promises(), ..stream.status(&self.core, name) }
+        let core = &self.core;
+        let is_kept = stream.group.is_none_or(|id| !core.store.is_scattered(id.disk, id.zone));
+        StreamStatus { promised: core.promises() && is_kept, ..stream.status(core, name) }
     }
 
     /// For whose memory, of the volume and the handles on it, somebody waits while a disk has it.
@@ -268,6 +270,7 @@ impl Node {
             recorded: recorded(volume),
             ownership: volume.ownership(),
             size: volume.size(),
+            taken: volume.taken(),
             length: volume.length().max(self.best_effort.recorded_behind(volume.id())),
             start: volume.is_ring().then(|| volume.start()),
             keep: volume.keep(),

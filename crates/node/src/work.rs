@@ -1,6 +1,7 @@
 //! What a disk of a pool does, and for whom: its queue as the pool fills it.
 
 use crate::api::*;
+use crate::groups::group::Item;
 use crate::limits;
 use crate::volumes::writes::Claim;
 use alloc::boxed::Box;
@@ -20,6 +21,8 @@ pub(crate) enum Owner {
     Early { stream: StreamId, block: u64, place: Bytes },
     /// A block of a stream, in this place, is copied to this room, to be kept for others.
     Keep { stream: StreamId, block: u64, place: Bytes, room: Bytes },
+    /// Blocks of members of a group, one behind the other on the disk.
+    Group { items: Box<[Item]> },
     /// A command of a best-effort operation.
     Piece { operation: u64, part: Part },
     /// A piece of a write (or a flush) of the store.
@@ -295,7 +298,15 @@ pub(crate) fn may_go_beside(work: &Work, class: &Class) -> bool {
     let is_block = matches!(work.owner, Owner::Block { .. });
     let is_read = matches!(work.action, DiskAction::Read { .. });
     let is_beyond = is_block && is_read && matches!(class, Class::BestEffort { .. });
-    !is_beyond && (work.may_cut() || matches!(work.action, DiskAction::Several { .. }))
+    let is_of_group = matches!(work.owner, Owner::Group { .. });
+    !is_beyond
+        && !is_of_group
+        && (work.may_cut() || matches!(work.action, DiskAction::Several { .. }))
+}
+
+/// Whether what a command touched is to blame where it fails: of a group each block is tried by itself.
+pub(crate) fn is_to_blame(work: &Work) -> bool {
+    !matches!(&work.owner, Owner::Group { items } if items.len() > 1)
 }
 
 /// How a disk's requests are merged, of which best effort is cut into such pieces.

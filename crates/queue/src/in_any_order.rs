@@ -17,6 +17,12 @@ impl<W> Queue<W> {
         self.beside = Some(may);
     }
 
+    /// From now on a command that fails says nothing of the places that it touched, unless they are to
+    /// blame: where what it was for is tried again in parts.
+    pub fn set_blames(&mut self, blames: fn(&W) -> bool) {
+        self.blames = blames;
+    }
+
     /// It could have several commands, has one, and is given no other one now.
     pub(crate) fn holds_no_more(&self, now: Instant) -> bool {
         let somebody_waits = now < self.somebody_waits;

@@ -21,8 +21,7 @@
 use crate::account::{Account, Counted};
 use crate::by_key::ByKey;
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
-use crate::gaps::Gaps;
-use crate::limits::GAP_MAX;
+use crate::gaps::{Gaps, between_parts};
 use crate::measured::HostTime;
 use crate::merging::Merging;
 use crate::predictions::{Heads, MayGoBeside, Predictions, worst};
@@ -64,13 +63,6 @@ pub struct Device {
     pub patience: Duration,
     /// Who else uses it.
     pub usage: Use,
-}
-
-/// What is counted for the host and the device's pipeline from the end of one part of a request
-/// to the start of the next, where deadlines are advanced by `advance`: no less than may ever be
-/// charged for a gap, so that a gap that grows changes nothing in what was admitted.
-pub fn between_parts(advance: Duration) -> Duration {
-    advance.max(GAP_MAX)
 }
 
 /// The parts of a request behind its first: commands, and what they are for.
@@ -175,6 +167,8 @@ pub struct Queue<W> {
     parted: Option<Parted>,
     chunks: Option<Chunks<W>>,
     pub(crate) merging: Option<Merging<W>>,
+    /// Whether what a command touched is to blame where it fails.
+    pub(crate) blames: fn(&W) -> bool,
     /// Which commands the device may have beside others; none where it serves one after the other.
     pub(crate) beside: Option<MayGoBeside<W>>,
     /// Since it was idle last, the device has had several commands.
@@ -228,6 +222,7 @@ impl<W> Queue<W> {
             chunks: None,
             merging: None,
             beside: None,
+            blames: |_| true,
             had_several: false,
             somebody_waits: Instant::EPOCH,
             merged: BTreeMap::new(),
@@ -898,7 +893,8 @@ impl<W> Queue<W> {
         }
         let is_explained = self.seen.is_explained(&command);
         let took = (good && done.alone && !is_explained).then_some((time, done.bound));
-        let suspects_changed = self.seen.completed(&self.device.profile, &done);
+        let is_said = good || (self.blames)(&work);
+        let suspects_changed = is_said && self.seen.completed(&self.device.profile, &done);
         self.account.count(&Counted {
             class,
             len: command.access().map_or(Bytes::ZERO, |access| access.len),

@@ -539,7 +539,8 @@ fn the_records_of_many_writers_are_counted() {
         let log = world.node.log();
         let (changes, extents) = (Bytes::ZERO, log.extents);
         let (lengths, recorded) = (writers, writers);
-        let most = store::RecordContent { changes, extents, lengths, recorded }.size_max();
+        let most =
+            store::RecordContent { changes, extents, placed: 0, lengths, recorded }.size_max();
         println!("{writers} writers: {} of {most}", log.record_longest);
         assert!(log.record_longest <= most, "{writers} writers: {log:?}, counted {most}");
         assert!(log.record_longest * 10 > most, "{writers} writers: {log:?}, counted {most}");

@@ -79,6 +79,7 @@ fn scenario(setting: &Setting, count: u64, duration: Duration) -> Scenario {
         disks: (0..setting.disks).map(DiskIndex).collect(),
         run: setting.block.clamp(Bytes::MIB, store::RUN_MAX),
         zone: if setting.outer { Zone::Outer } else { Zone::Any },
+        thin: false,
     };
     let readers = StreamPlan {
         name: "reader".into(),

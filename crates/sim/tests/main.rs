@@ -20,6 +20,7 @@ mod digest;
 mod ending;
 mod extremes;
 mod first_byte;
+mod groups;
 mod handles;
 mod host_gaps;
 mod kept_services;

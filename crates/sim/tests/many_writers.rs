@@ -25,7 +25,7 @@ fn lost(disks: &[SimDisk], store: &Store, name: &str, seed: u64, durable: Bytes)
     }
     let location = store.locate(volume.id(), 0).expect("the volume's one extent");
     let mut bytes = vec![0; durable.as_usize()];
-    disks[location.disk.as_usize()].read(location.offset, &mut bytes);
+    disks[location.disk.as_usize()].read(location.offset.unwrap(), &mut bytes);
     let good = pattern_matches(seed, Bytes::ZERO, &bytes);
     (!good).then(|| format!("{name}: other bytes than were told durable"))
 }

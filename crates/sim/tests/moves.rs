@@ -22,7 +22,7 @@ fn places(world: &World, name: &str) -> BTreeMap<u64, Bytes> {
     disks[0].flush();
     let store = sim::open(&mut disks).unwrap();
     let volume = store.find(name).expect("the volume is there");
-    let place = |extent| (extent, store.locate(volume.id(), extent).unwrap().offset);
+    let place = |extent| (extent, store.locate(volume.id(), extent).unwrap().offset.unwrap());
     (0..volume.extents()).map(place).collect()
 }
 

@@ -47,7 +47,8 @@ fn used(world: &World) -> BTreeSet<u64> {
     disks[0].flush();
     let store = sim::open(&mut disks).unwrap();
     let places = store.volumes().flat_map(|volume| {
-        (0..volume.size() / Bytes::MIB).map(|at| store.locate(volume.id(), at).unwrap().offset)
+        let extents = 0..volume.extents();
+        extents.filter_map(|at| store.locate(volume.id(), at).unwrap().offset)
     });
     places.map(|offset| offset / Bytes::MIB).collect()
 }

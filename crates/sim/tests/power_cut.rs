@@ -60,7 +60,7 @@ fn judge(store: &Store, disks: &[SimDisk], ledger: &BTreeMap<String, Known>) -> 
             bytes.fill(0);
             for run in location.written.runs() {
                 let part = run.start.as_usize()..run.end.as_usize();
-                disk.read(location.offset + run.start, &mut bytes[part]);
+                disk.read(location.offset.unwrap() + run.start, &mut bytes[part]);
             }
             let from = EXTENT * extent;
             // Nothing but its own bytes and zeros, sector by sector.

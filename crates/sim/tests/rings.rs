@@ -180,7 +180,7 @@ fn judge(store: &Store, disks: &[SimDisk], durable: Bytes, ahead: Bytes) -> Resu
         let place = store.locate(ring.id(), at / EXTENT).ok_or("it is not held")?;
         let mut page = [0; 8];
         let mut whole = vec![0; PAGE.as_usize()];
-        disks[place.disk.as_usize()].read(place.offset + at % EXTENT, &mut whole);
+        disks[place.disk.as_usize()].read(place.offset.unwrap() + at % EXTENT, &mut whole);
         page.copy_from_slice(&whole[..8]);
         let is = u64::from_le_bytes(page);
         if is != at.get() / 4096 + 1 {

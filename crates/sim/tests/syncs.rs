@@ -123,7 +123,7 @@ fn recorded(mut disks: Vec<SimDisk>, upto: Bytes) -> Vec<u8> {
     let mut bytes = vec![0; upto.round_up(store::BLOCK).as_usize()];
     for (extent, bytes) in (0u64..).zip(bytes.chunks_mut(store::EXTENT.as_usize())) {
         let location = store.locate(volume.id(), extent).expect("an extent");
-        disks[location.disk.as_usize()].read(location.offset, bytes);
+        disks[location.disk.as_usize()].read(location.offset.unwrap(), bytes);
     }
     bytes
 }

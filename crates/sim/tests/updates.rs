@@ -44,7 +44,7 @@ impl Oracle {
         let mut found = vec![0; SIZE.as_usize()];
         for (extent, bytes) in (0u64..).zip(found.chunks_mut(store::EXTENT.as_usize())) {
             let location = store.locate(volume.id(), extent).expect("an extent");
-            disks[location.disk.as_usize()].read(location.offset, bytes);
+            disks[location.disk.as_usize()].read(location.offset.unwrap(), bytes);
         }
         for (at, (&got, &wanted)) in found.iter().zip(&self.bytes).enumerate().take(length) {
             let may = self.before.get(&at).is_some_and(|before| before.contains(&got));

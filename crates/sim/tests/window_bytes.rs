@@ -226,7 +226,7 @@ fn a_delayed_error_comes_at_the_first_call_that_can_know() {
             let location = store.locate(volume.id(), extent).expect("an extent");
             let from = (store::EXTENT * extent).as_usize();
             let until = bytes.len().min(from + store::EXTENT.as_usize());
-            world.disks[0].read(location.offset, &mut bytes[from..until]);
+            world.disks[0].read(location.offset.unwrap(), &mut bytes[from..until]);
         }
         assert!(pattern_matches(4, Bytes::ZERO, &bytes), "after {after}");
         let memory = world.node.status(world.now()).memory;
@@ -516,7 +516,7 @@ fn a_writer_that_goes_elsewhere_has_all_of_it_on_the_medium_and_keeps_its_contra
                     continue;
                 }
                 let location = store.locate(volume.id(), extent).expect("an extent");
-                world.disks[location.disk.0 as usize].read(location.offset, &mut bytes);
+                world.disks[location.disk.0 as usize].read(location.offset.unwrap(), &mut bytes);
                 let wrong =
                     wanted.iter().zip(&bytes).position(|(w, got)| w.is_some_and(|w| w != *got));
                 assert_eq!(wrong, None, "seed {seed} round {round} extent {extent}");

@@ -98,6 +98,11 @@ pub struct PlacementArgs {
     /// [default: what suits the disks, up to 4MiB; of a plan, the block, 1MiB at least]
     #[arg(long, value_name = "SIZE")]
     pub run: Option<Bytes>,
+    /// Take space when it is written, and reserve nothing: the size is a limit, and a write may find
+    /// the disk full. Writers of the same rate on one disk are then written together, so that far more
+    /// of them fit in little memory
+    #[arg(long, conflicts_with = "run")]
+    pub thin: bool,
 }
 
 /// A part of a disk.
@@ -124,14 +129,25 @@ impl From<ZoneArg> for Zone {
 impl PlacementArgs {
     /// As the daemon takes it.
     pub fn placement(&self) -> Placement {
-        let run_bytes = self.run.unwrap_or_default();
-        Placement { disks: self.disks.clone(), zone: self.zone.into(), run_bytes }
+        let run_bytes = if self.thin { Bytes::MIB } else { self.run.unwrap_or_default() };
+        let (disks, zone) = (self.disks.clone(), self.zone.into());
+        Placement { disks, zone, run_bytes, thin: self.thin }
     }
 
     /// The same of a plan for blocks of this size.
     pub fn planned(&self, block: Bytes) -> Placement {
-        Placement { run_bytes: planned_run(self.run, block), ..self.placement() }
+        let placement = self.placement();
+        match self.thin {
+            true => placement,
+            false => Placement { run_bytes: planned_run(self.run, block), ..placement },
+        }
     }
+}
+
+/// Where a volume goes that is made where nobody says more.
+pub fn thin_placement(thin: bool) -> Placement {
+    let run_bytes = if thin { Bytes::MIB } else { Bytes::ZERO };
+    Placement { thin, run_bytes, ..Placement::default() }
 }
 
 /// The run of a volume that is planned for blocks of this size.
@@ -154,10 +170,11 @@ pub fn placement_words(placement: &Placement) -> String {
         Zone::Outer => format!("{disks}, outer half"),
         Zone::Inner => format!("{disks}, inner half"),
     };
-    match placement.run_bytes {
+    let place = match placement.run_bytes {
         run if run > Bytes::MIB => format!("{place}, in runs of {run}"),
         _ => place,
-    }
+    };
+    if placement.thin { format!("{place}, thin") } else { place }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! everything before it is on the medium.
 
 use crate::appending::writer_at;
-use crate::contract::ContractArgs;
+use crate::contract::{ContractArgs, thin_placement};
 use crate::failure::Failure;
 use crate::interrupts::interruption;
 use crate::output::json;
@@ -49,6 +49,9 @@ pub struct Args {
     /// that exists: it has to be one
     #[arg(long, conflicts_with = "overwrite")]
     ring: bool,
+    /// With --create: take space when it is written, and reserve nothing; SIZE is a limit then
+    #[arg(long, requires = "create")]
+    thin: bool,
     /// With --create and --ring: give up what was recorded so long ago also where there is room for
     /// it, for example 14d or 12h
     #[arg(long, requires_all = ["create", "ring"], value_name = "AGE")]
@@ -154,7 +157,8 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
             let ring = args.ring;
             let keep_ns = args.keep;
             let new = VolumeCreate::new(name, size);
-            client.volume_create(&VolumeCreate { ring, keep_ns, ..new })?;
+            let placement = thin_placement(args.thin);
+            client.volume_create(&VolumeCreate { ring, keep_ns, placement, ..new })?;
             return Ok((Bytes::ZERO, true));
         }
         (Err(error), None) if error.code() == Some(Code::NoSuchVolume) => {

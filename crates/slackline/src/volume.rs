@@ -25,7 +25,7 @@ pub enum Command {
     Create {
         /// Its name
         name: String,
-        /// Space to reserve, for example 10GiB
+        /// Space to reserve, for example 10GiB; of a thin volume the most that it may take
         #[arg(long, short, value_name = "SIZE")]
         size: Bytes,
         #[command(flatten)]
@@ -454,7 +454,7 @@ fn shown(volume: &Volume) -> String {
         "volume     {}\nowner      {}\nsize       {}\nrecorded   {}{}\nplacement  {}\nextents    {}{}\nstreams    {}{}\nservice    {}{}{}{}\n",
         volume.name,
         owner_words(volume),
-        volume.size_bytes,
+        size_words(volume),
         match &volume.ring {
             Some(ring) => {
                 let (start, end) = (ring.start_bytes.get(), volume.length_bytes.get());
@@ -478,6 +478,14 @@ fn shown(volume: &Volume) -> String {
         kept(&volume.account),
         given_by,
     ) + &handles(&volume.handles)
+}
+
+/// Its size, and of a thin volume what it has of that.
+fn size_words(volume: &Volume) -> String {
+    match volume.taken_bytes {
+        Some(taken) => format!("{taken} taken, at most {}", volume.size_bytes),
+        None => volume.size_bytes.to_string(),
+    }
 }
 
 /// How much a volume holds: all that is recorded, or the newest of it.

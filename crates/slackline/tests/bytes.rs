@@ -456,3 +456,51 @@ fn a_growing_volume_that_is_made_smaller_grows_again() {
     writer.close().unwrap();
     assert_eq!(client.volume("v").unwrap().length_bytes.get(), 40_000_000);
 }
+
+/// Several programs record to thin volumes at once, whose sizes together are more than the pool has; what
+/// they were told to be durable is there after a kill, and a full pool says so.
+#[test]
+fn several_record_to_thin_volumes_at_once() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let quick = ["--commit-interval", "1s"];
+    let daemon = dir.try_serve(&disks, &quick).unwrap();
+    let create = ["volume", "create", "home", "--size", "64GiB", "--thin"];
+    let made = dir.run(&create).succeeded().text().to_owned();
+    assert!(made.starts_with("made volume home: 64 GiB on disk 0, thin"), "{made}");
+    let both = ["volume", "create", "other", "--size", "1GiB", "--thin", "--run", "2MiB"];
+    assert!(dir.run(&both).err.contains("--run"), "a run is an extent");
+    let names = ["one", "two", "three", "four"];
+    let bytes: Vec<_> = (0..4).map(|seed| noise(seed, 5_000_000).bytes()).collect();
+    std::thread::scope(|scope| {
+        for (name, bytes) in names.iter().zip(&bytes) {
+            let record = ["record", name, "--create", "1GiB", "--thin", "--rate", "2MB/s"];
+            let dir = &dir;
+            scope.spawn(move || dir.run_with(&record, bytes).recorded());
+        }
+    });
+    let check = || {
+        for (name, bytes) in names.iter().zip(&bytes) {
+            let play = dir.run(&["play", name, "--rate", "2MB/s"]).succeeded().out;
+            assert!(play == *bytes, "{name}");
+            let shown = dir.run(&["volume", "show", name]).succeeded().text().to_owned();
+            assert!(shown.contains("5 MiB taken, at most 1 GiB"), "{shown}");
+        }
+    };
+    check();
+    daemon.signal("KILL");
+    daemon.wait();
+    let _daemon = dir.try_serve(&disks, &quick).unwrap();
+    check();
+    // More than there is, without a stream: what was taken is said, and what to do.
+    let free = dir.run(&["volume", "list", "--json"]).succeeded().json();
+    assert_eq!(free["volumes"].as_array().unwrap().len(), 5, "{free}");
+    let client = client::Client::at(dir.path("s.sock"));
+    let mut home = client.best_effort("home").unwrap();
+    let page = [7; 4096];
+    let full = (0..).find_map(|mib| home.write_at(client::units::Bytes::mib(mib), &page).err());
+    let full = full.expect("it is full at some time").to_string();
+    assert!(full.contains("free"), "{full}");
+    dir.run(&["volume", "delete", "home", "--yes"]).succeeded();
+    dir.run_with(&["record", "one", "--append", "--rate", "2MB/s"], b"more").succeeded();
+}

@@ -253,6 +253,8 @@ pub struct Placement {
     /// where there is room for that: an extent times a power of two, at most [`RUN_MAX`].
     /// Nothing means one extent.
     pub run: Bytes,
+    /// It takes its extents when they are written, and its size is a limit: nothing is reserved.
+    pub thin: bool,
 }
 
 impl Placement {
@@ -265,7 +267,7 @@ impl Placement {
 }
 
 /// A part of a disk. On a hard disk low addresses are the outer, faster tracks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Zone {
     /// First free place from the outside in.
     #[default]
@@ -291,8 +293,9 @@ impl fmt::Display for Zone {
 pub struct Location {
     /// On which disk.
     pub disk: DiskIndex,
-    /// The extent's first byte on that disk; a multiple of [`EXTENT`].
-    pub offset: Bytes,
+    /// The extent's first byte on that disk; a multiple of [`EXTENT`]. None where it has no place
+    /// there, because its volume is thin and it was never written.
+    pub offset: Option<Bytes>,
     /// Which blocks of the extent were ever written; the others read as zeros, whatever
     /// the medium holds.
     pub written: Blocks,

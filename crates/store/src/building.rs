@@ -17,7 +17,7 @@
 //! ends the building; it begins anew.)
 
 use crate::api::{BLOCK, DiskIndex, VolumeId};
-use crate::change::{Change, Encoder, SCATTERED_SIZE, run_size, volume_size_max};
+use crate::change::{Change, Encoder, SCATTERED_SIZE, run_size, thin_described, volume_size_max};
 use crate::format;
 use crate::ring::ring_described;
 use crate::runs::Freed;
@@ -182,7 +182,7 @@ impl Building {
     }
     fn check(&self, volume: &Volume) -> Result<(), Reused> {
         let slots = volume.placement.disks.iter().zip(&volume.slots);
-        let mut runs = slots.flat_map(|(&disk, slot)| slot.iter().map(move |run| (disk, run)));
+        let mut runs = slots.flat_map(|(&disk, slot)| slot.placed().map(move |run| (disk, run)));
         runs.try_for_each(|(disk, run)| self.note_taken(disk, run))
     }
     /// What is to be written now: whole blocks of what was made, of `budget` bytes at the
@@ -220,7 +220,8 @@ fn described_size(volume: &Volume) -> u64 {
     let runs = volume.slots.iter().map(|slot| slot.runs()).sum();
     let owner = crate::change::ownership_size(volume.ownership);
     let service = crate::change::service_size(volume.service);
-    let run = run_size(volume.placement.run) + ring_described(volume.ring);
+    let thin = thin_described((volume.placement.thin, volume.is_ring()), volume.slots.len());
+    let run = run_size(volume.placement.run) + ring_described(volume.ring) + thin;
     let (fixed, recorded) = (owner + service + run, volume.recorded.size());
     volume_size_max(volume.name.len(), volume.slots.len(), runs, 0) + fixed + recorded
 }
@@ -234,7 +235,14 @@ pub(crate) fn taken<'a>(
     Some(match change {
         Change::Grow { volume: id, runs, .. } => {
             let pairs = volume(*id)?.placement.disks.iter().zip(runs);
-            pairs.flat_map(|(&disk, runs)| runs.iter().map(move |&run| (disk, run))).collect()
+            let placed = |run: &&Run| run.has_place();
+            pairs
+                .flat_map(|(&disk, runs)| runs.iter().filter(placed).map(move |&run| (disk, run)))
+                .collect()
+        }
+        Change::Placed { volume: id, index, run } => {
+            let (disk, _) = volume(*id)?.place(*index)?;
+            Vec::from([(disk, *run)])
         }
         Change::Move { volume: id, index, extent } => {
             let (disk, _) = volume(*id)?.place(*index)?;

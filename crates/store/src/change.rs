@@ -42,6 +42,9 @@ pub(crate) enum Change {
     GivenUp { volume: VolumeId, first: u64 },
     Recorded { volume: VolumeId, more: More },
     Keep { volume: VolumeId, seconds: u32 },
+    Thin { volume: VolumeId },
+    Placed { volume: VolumeId, index: u32, run: Run },
+    Begins { volume: VolumeId, first: u64 },
 }
 
 impl Change {
@@ -65,7 +68,10 @@ impl Change {
             | Self::Ring { volume }
             | Self::GivenUp { volume, .. }
             | Self::Recorded { volume, .. }
-            | Self::Keep { volume, .. } => Some(*volume),
+            | Self::Keep { volume, .. }
+            | Self::Thin { volume }
+            | Self::Placed { volume, .. }
+            | Self::Begins { volume, .. } => Some(*volume),
             Self::Suspects { .. } | Self::Policy { .. } => None,
         }
     }
@@ -99,6 +105,17 @@ pub(crate) fn policy_size(policy: Option<&KeptPolicy>) -> u64 {
 /// written.
 pub(crate) fn run_size(run: Bytes) -> u64 {
     if run <= EXTENT { 0 } else { format::rotation::LEN as u64 }
+}
+
+/// Bytes of a checkpoint that a place takes at the most: a run of its own, and the rest of one that it
+/// divides.
+pub(crate) const PLACE_SIZE: u64 = 2 * format::run::LEN as u64;
+
+/// Bytes that it takes in a checkpoint that a volume is thin; and of a ring on so many disks, what it takes
+/// that places which it gives up lie within runs of it: that is refused to nobody.
+pub(crate) fn thin_described((is_thin, is_ring): (bool, bool), disks: usize) -> u64 {
+    let divided = if is_ring { disks as u64 * PLACE_SIZE } else { 0 };
+    if is_thin { format::thin::LEN as u64 + divided } else { 0 }
 }
 
 /// Bytes that the times of a volume take; those that nobody has said are not written.
@@ -222,6 +239,20 @@ impl Encoder {
             Change::Keep { volume, seconds } => {
                 use format::keep::{LEN, SECONDS, TAG, VOLUME};
                 self.put(LEN, &[(TAG, 23), (VOLUME, volume.0), (SECONDS, (*seconds).into())]);
+            }
+            Change::Thin { volume } => {
+                use format::thin::{LEN, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 24), (VOLUME, volume.0)]);
+            }
+            Change::Placed { volume, index, run: Run { start, count } } => {
+                use format::placed::{COUNT, EXTENT, INDEX, LEN, TAG, VOLUME};
+                let [index, start, count] = [*index, *start, *count].map(u64::from);
+                let place = [(INDEX, index), (EXTENT, start), (COUNT, count)];
+                self.put(LEN, &[(TAG, 25), (VOLUME, volume.0), place[0], place[1], place[2]]);
+            }
+            Change::Begins { volume, first } => {
+                use format::begins::{FIRST, LEN, TAG, VOLUME};
+                self.put(LEN, &[(TAG, 26), (VOLUME, volume.0), (FIRST, *first)]);
             }
         }
     }
@@ -496,6 +527,22 @@ impl<'a> Decoder<'a> {
                 let bytes = self.take(LEN)?;
                 Change::Keep { volume: volume(bytes, VOLUME), seconds: SECONDS.get_u32(bytes) }
             }
+            24 => {
+                use format::thin::{LEN, VOLUME};
+                Change::Thin { volume: volume(self.take(LEN)?, VOLUME) }
+            }
+            25 => {
+                use format::placed::{COUNT, EXTENT, INDEX, LEN, VOLUME};
+                let bytes = self.take(LEN)?;
+                let run = Run { start: EXTENT.get_u32(bytes), count: COUNT.get_u32(bytes) };
+                let index = INDEX.get_u32(bytes);
+                Change::Placed { volume: volume(bytes, VOLUME), index, run }
+            }
+            26 => {
+                use format::begins::{FIRST, LEN, VOLUME};
+                let bytes = self.take(LEN)?;
+                Change::Begins { volume: volume(bytes, VOLUME), first: FIRST.get(bytes) }
+            }
             _ => return Err("a change of unknown kind"),
         }))
     }
@@ -694,6 +741,9 @@ mod tests {
                 },
             },
             Change::Keep { volume, seconds: u32::MAX },
+            Change::Thin { volume },
+            Change::Placed { volume, index: 5, run: run(77, 3) },
+            Change::Begins { volume, first: 48 },
             Change::Delete { volume },
         ]
     }

@@ -105,7 +105,7 @@ layout! {
 layout! {
     /// Neighbouring extents.
     run, "Run" {
-        START, 4, "number of the first extent: its byte offset on the disk in MiB";
+        START, 4, "number of the first extent: its byte offset on the disk in MiB; 4294967295: these have no place yet, in a thin volume";
         COUNT, 4, "how many extents";
     }
 }
@@ -320,6 +320,35 @@ layout! {
     }
 }
 
+layout! {
+    /// The volume, which has no extents yet, takes their places when they are written.
+    thin, "Change 24: thin" {
+        TAG, 1, "24";
+        VOLUME, 8, "the volume's number";
+    }
+}
+
+layout! {
+    /// Extents of a thin volume have a place from now on; where they had one, another.
+    placed, "Change 25: placed" {
+        TAG, 1, "25";
+        VOLUME, 8, "the volume's number";
+        INDEX, 4, "the first of them, counted in the volume";
+        EXTENT, 4, "where that lies: its byte offset on its disk in MiB";
+        COUNT, 4, "how many extents, one behind the other in the volume and on the disk";
+    }
+}
+
+layout! {
+    /// In a checkpoint, in the place of change 21: where a thin ring begins that has places. None of
+    /// these is given back by it.
+    begins, "Change 26: begins" {
+        TAG, 1, "26";
+        VOLUME, 8, "the volume's number";
+        FIRST, 8, "the first extent that the ring holds, a multiple of 16";
+    }
+}
+
 /// Every table, in the document's order.
 pub const TABLES: &[Table] = &[
     header::TABLE,
@@ -354,4 +383,7 @@ pub const TABLES: &[Table] = &[
     recorded::TABLE,
     point::TABLE,
     keep::TABLE,
+    thin::TABLE,
+    placed::TABLE,
+    begins::TABLE,
 ];

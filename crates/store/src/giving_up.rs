@@ -8,6 +8,7 @@ use crate::api::{DiskIndex, EXTENT, Ownership, Placement, VolumeId};
 use crate::change::Change;
 use crate::error::StoreError;
 use crate::ring::{END_MAX, GRAIN, RING_GRAIN};
+use crate::runs::Freed;
 use crate::state::State;
 use crate::store::Store;
 use crate::volume::Volume;
@@ -33,6 +34,15 @@ pub fn keep_seconds(keep: Duration) -> Result<u32, StoreError> {
     seconds.ok_or(StoreError::BadKeep)
 }
 
+/// A ring of so many extents may begin with this one.
+fn check_end(first: u64, extents: u64) -> Result<(), &'static str> {
+    let end = first.checked_add(extents).and_then(|end| end.checked_mul(EXTENT.get()));
+    if end.is_none_or(|end| end > END_MAX) {
+        return Err("a ring ends behind all offsets");
+    }
+    Ok(())
+}
+
 impl State {
     /// A volume that has all of its extents, and nothing in them, is a ring from now on.
     pub(crate) fn make_ring(&mut self, id: VolumeId) -> Result<(), &'static str> {
@@ -56,17 +66,29 @@ impl State {
         Ok(())
     }
     /// A ring gives up all extents before `first`.
-    pub(crate) fn give_up(&mut self, id: VolumeId, first: u64) -> Result<(), &'static str> {
+    pub(crate) fn give_up(&mut self, id: VolumeId, first: u64) -> Result<Freed, &'static str> {
         let volume = self.volumes.get_mut(&id).ok_or("a ring is no volume")?;
         let before = volume.ring.ok_or("a volume that is no ring gives up extents")?;
         if first < before || !first.is_multiple_of(GRAIN.into()) {
             return Err("a ring gives up a part of a block, or takes one back");
         }
-        let end = first.checked_add(volume.extents()).and_then(|end| end.checked_mul(EXTENT.get()));
-        if end.is_none_or(|end| end > END_MAX) {
-            return Err("a ring ends behind all offsets");
+        check_end(first, volume.extents())?;
+        Ok(volume.give_up(first))
+    }
+    /// A thin ring of which nothing is written yet begins with this extent. It has the places that it
+    /// has there.
+    pub(crate) fn begin(&mut self, id: VolumeId, first: u64) -> Result<(), &'static str> {
+        let volume = self.volumes.get_mut(&id).filter(|volume| volume.placement.thin);
+        let volume = volume.ok_or("a volume begins that is no thin ring")?;
+        let is_new = volume.ring == Some(0) && volume.length == 0 && volume.scattered.is_empty();
+        if !is_new || volume.written.iter().any(|&blocks| blocks > 0) {
+            return Err("a ring that has been used begins, or a volume that is none");
         }
-        volume.give_up(first);
+        if !first.is_multiple_of(GRAIN.into()) {
+            return Err("a ring begins with a part of a block");
+        }
+        check_end(first, volume.extents())?;
+        (volume.ring, volume.length) = (Some(first), first * EXTENT.get());
         Ok(())
     }
 }
@@ -98,7 +120,9 @@ impl Store {
             return None;
         }
         let before = start / EXTENT;
-        self.state.give_up(id, first / EXTENT).expect("it was checked");
+        let freed = self.state.give_up(id, first / EXTENT).expect("it was checked");
+        self.held.extend(freed.iter().copied());
+        self.vacated.extend(freed);
         self.staged.given_up.entry(id).or_insert(before);
         self.count_scattered();
         Some(start..first)

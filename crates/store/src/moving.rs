@@ -70,11 +70,12 @@ impl Store {
     /// volume's other extents there if it can be. Gives its offset.
     ///
     /// # Errors
-    /// Where there is none, or the pool is read-only.
+    /// Where there is none, the extent has no place itself, or the pool is read-only.
     pub fn reserve(&mut self, id: VolumeId, index: u64) -> Result<Bytes, StoreError> {
         self.check_writable()?;
         let volume = self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
-        let location = self.locate(id, index).ok_or(StoreError::NoSuchVolume { volume: id })?;
+        let location = self.locate(id, index).filter(|location| location.offset.is_some());
+        let location = location.ok_or(StoreError::NoSuchVolume { volume: id })?;
         let (disk, zone) = (location.disk, volume.placement().zone);
         let span = volume.span_on(disk).expect("the volume has an extent there");
         let of = |place: Bytes| u32::try_from(place / EXTENT).expect("an extent of the disk");
@@ -107,6 +108,7 @@ impl Store {
     pub fn release(&mut self, disk: DiskIndex, offset: Bytes) {
         let run = self.unhold(disk, offset);
         self.state.free[disk.as_usize()].give(run);
+        self.count_room();
     }
 
     /// Extent `index` of a volume lies at `offset` from now on, which was reserved for it
@@ -137,7 +139,7 @@ impl Store {
         Ok(())
     }
 
-    fn unhold(&mut self, disk: DiskIndex, offset: Bytes) -> Run {
+    pub(crate) fn unhold(&mut self, disk: DiskIndex, offset: Bytes) -> Run {
         let is_it =
             |(on, run): &(DiskIndex, Run)| *on == disk && EXTENT * u64::from(run.start) == offset;
         let at = self.held.iter().position(is_it).expect("an extent that was reserved");

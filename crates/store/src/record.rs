@@ -15,6 +15,8 @@ pub struct RecordContent {
     pub changes: Bytes,
     /// Extents of which blocks were written for the first time.
     pub extents: u64,
+    /// Runs of thin volumes that get places: an extent each, or more.
+    pub placed: u64,
     /// Volumes whose length rose.
     pub lengths: u64,
     /// Of these, volumes of which it is noted when they were recorded: those that streams record.
@@ -33,11 +35,14 @@ impl RecordContent {
     pub fn size_max(&self) -> Bytes {
         let fixed = Bytes::new((format::header::LEN + format::changes::LEN) as u64);
         let extents = Bytes::new(format::written::LEN as u64 + SCATTERED_SIZE) * self.extents;
+        let placed = Bytes::new(format::placed::LEN as u64) * self.placed;
         let lengths = Bytes::new(format::length::LEN as u64) * self.lengths;
         let times = Bytes::new((format::times::LEN * TIMES_MAX) as u64);
         let recorded = (format::recorded::LEN + format::point::LEN * CORNERS) as u64;
         let recorded = Bytes::new(recorded) * (self.recorded + OTHERS as u64);
         let more = Bytes::new((format::point::LEN * MORE_CORNERS).max(DROPPED_MAX) as u64);
-        (fixed + self.changes + extents + lengths + times + recorded + more).round_up(BLOCK) * 2
+        (fixed + self.changes + extents + placed + lengths + times + recorded + more)
+            .round_up(BLOCK)
+            * 2
     }
 }

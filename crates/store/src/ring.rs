@@ -20,6 +20,7 @@ use crate::change::Change;
 use crate::error::StoreError;
 use crate::format;
 use crate::geometry::EXTENTS_MAX;
+use crate::runs::Freed;
 use crate::volume::Volume;
 use units::{Bytes, Duration};
 
@@ -104,15 +105,24 @@ impl Volume {
         let count = self.extents();
         first + (place + count - first % count) % count
     }
-    /// Gives up all extents before `first`.
-    pub(crate) fn give_up(&mut self, first: u64) {
+    /// Gives up all extents before `first`; of a thin ring their places, too.
+    pub(crate) fn give_up(&mut self, first: u64) -> Freed {
         let (count, before) = (self.extents(), self.ring.unwrap_or(0));
-        for extent in before..first.min(before + count) {
+        let end = first.min(before + count);
+        for extent in before..end {
             self.set((extent % count) as u32, Blocks::NONE);
+        }
+        let mut freed = Freed::new();
+        if self.placement.thin && end > before {
+            let (from, to) = ((before % count) as u32, before % count + (end - before));
+            let upto = to.min(count) as u32;
+            freed.extend(self.vacate(from..upto));
+            freed.extend(self.vacate(0..(to - u64::from(upto)) as u32));
         }
         self.ring = Some(first);
         self.length = self.length.max(self.start().get());
         self.recorded.drop_before(self.start());
+        freed
     }
 }
 
@@ -120,7 +130,11 @@ impl Volume {
 pub(crate) fn described(volume: &Volume) -> impl Iterator<Item = Change> {
     let made = volume.ring.map(|_| Change::Ring { volume: volume.id });
     let first = volume.ring.filter(|&first| first > 0);
-    let given_up = first.map(|first| Change::GivenUp { volume: volume.id, first });
+    let given_up = first.map(|first| match volume.placement.thin {
+        // Its places are those of what it holds.
+        true => Change::Begins { volume: volume.id, first },
+        false => Change::GivenUp { volume: volume.id, first },
+    });
     let keep =
         (volume.keep > 0).then_some(Change::Keep { volume: volume.id, seconds: volume.keep });
     made.into_iter().chain(given_up).chain(keep)

@@ -1,7 +1,10 @@
 //! Extents in runs: lists of them, and which are free.
 //!
-//! Invariants: runs of a list that touch are one run; the free map's runs are
-//! disjoint, never touch each other, and lie inside the disk's extents.
+//! In the list of a thin volume, extents that have no place on the disk yet are runs, too
+//! ([`NO_PLACE`]).
+//!
+//! Invariants: runs of a list that touch are one run, and so are those without a place; the free
+//! map's runs are disjoint, never touch each other, and lie inside the disk's extents.
 
 use crate::api::DiskIndex;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -11,11 +14,30 @@ use core::ops::Range;
 /// Extents that no volume has any more.
 pub(crate) type Freed = Vec<(DiskIndex, Run)>;
 
-/// Neighbouring extents of one disk.
+/// Where a run begins that has no place on its disk. No disk has an extent of this number.
+pub(crate) const NO_PLACE: u32 = u32::MAX;
+
+/// Neighbouring extents of one disk; or extents without a place, which begin at [`NO_PLACE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) start: u32,
     pub(crate) count: u32,
+}
+
+impl Run {
+    /// So many extents without a place.
+    pub(crate) fn nowhere(count: u32) -> Self {
+        Self { start: NO_PLACE, count }
+    }
+    /// Its extents have places.
+    pub(crate) fn has_place(&self) -> bool {
+        self.start != NO_PLACE
+    }
+    /// `count` of its extents, behind the first `skip`.
+    fn part(&self, skip: u32, count: u32) -> Self {
+        let start = if self.has_place() { self.start + skip } else { NO_PLACE };
+        Self { start, count }
+    }
 }
 
 /// The extents that a volume has on one disk, in the volume's order.
@@ -39,24 +61,33 @@ impl Runs {
         if run.count == 0 {
             return;
         }
-        if self.last().is_none_or(|last| last + 1 != run.start) {
+        let goes_on = match self.places.last() {
+            None => false,
+            Some((_, NO_PLACE)) => !run.has_place(),
+            Some((before, start)) => *start + (self.len - before) == run.start,
+        };
+        if !goes_on {
             self.places.push((self.len, run.start));
         }
         self.len += run.count;
     }
-    /// The last extent.
+    /// The last extent; none where that has no place.
     pub(crate) fn last(&self) -> Option<u32> {
         let (before, start) = self.places.last()?;
-        Some(start + (self.len - before) - 1)
+        (*start != NO_PLACE).then(|| start + (self.len - before) - 1)
     }
-    /// The extent at `position`.
+    /// The extent at `position`; none where that has no place, or where there is none.
     pub(crate) fn get(&self, position: u32) -> Option<u32> {
         if position >= self.len {
             return None;
         }
         let behind = self.places.partition_point(|&(before, _)| before <= position);
         let (before, start) = self.places[behind - 1];
-        Some(start + (position - before))
+        (start != NO_PLACE).then(|| start + (position - before))
+    }
+    /// The runs that have places.
+    pub(crate) fn placed(&self) -> impl Iterator<Item = Run> + '_ {
+        self.iter().filter(Run::has_place)
     }
     pub(crate) fn iter(&self) -> impl Iterator<Item = Run> + '_ {
         self.places.iter().enumerate().map(|(i, &(before, start))| {
@@ -64,41 +95,60 @@ impl Runs {
             Run { start, count: end - before }
         })
     }
-    /// Puts `extent` in the place of the one at `position`, and gives that one.
-    pub(crate) fn replace(&mut self, position: u32, extent: u32) -> Option<u32> {
-        let old = self.get(position)?;
-        let (mut made, mut before) = (Self::default(), 0);
-        for run in self.iter() {
-            if (before..before + run.count).contains(&position) {
-                let ahead = position - before;
-                made.push(Run { start: run.start, count: ahead });
-                made.push(Run { start: extent, count: 1 });
-                made.push(Run { start: old + 1, count: run.count - ahead - 1 });
-            } else {
-                made.push(run);
-            }
-            before += run.count;
+    /// Puts a run in the place of as many extents from `position` on, and gives those of them that
+    /// had places; none, and nothing changes, where the list has not so many. Cost: one look at each
+    /// run that it replaces, and one move of what follows in memory.
+    pub(crate) fn put(&mut self, position: u32, run: Run) -> Option<Vec<Run>> {
+        let end = position.checked_add(run.count).filter(|&end| end <= self.len)?;
+        let mut old = Vec::new();
+        if run.count == 0 {
+            return Some(old);
         }
-        *self = made;
+        let of = |at: u32| self.places.partition_point(|&(before, _)| before <= at) - 1;
+        // With a neighbour on each side, which may come to touch it.
+        let (from, upto) =
+            (of(position).saturating_sub(1), (of(end - 1) + 2).min(self.places.len()));
+        let base = self.places[from].0;
+        let mut made = Self::default();
+        let mut is_in = false;
+        for at in from..upto {
+            let (before, start) = self.places[at];
+            let behind = self.places.get(at + 1).map_or(self.len, |&(next, _)| next);
+            let whole = Run { start, count: behind - before };
+            let (a, b) = (position.clamp(before, behind), end.clamp(before, behind));
+            made.push(whole.part(0, a - before));
+            if a < b {
+                let replaced = whole.part(a - before, b - a);
+                old.extend(replaced.has_place().then_some(replaced));
+                if !core::mem::replace(&mut is_in, true) {
+                    made.push(run);
+                }
+            }
+            made.push(whole.part(b - before, behind - b));
+        }
+        let made = made.places.into_iter().map(|(before, start)| (before + base, start));
+        self.places.splice(from..upto, made);
         Some(old)
     }
     /// The position of `extent` in the list.
     pub(crate) fn position(&self, extent: u32) -> Option<u32> {
         let mut before = 0;
         self.iter().find_map(|run| {
-            let found = (run.start..run.start + run.count).contains(&extent);
-            let position = found.then(|| before + (extent - run.start));
+            let is_in = |&within: &u32| within < run.count && run.has_place();
+            let found = extent.checked_sub(run.start).filter(is_in);
+            let position = found.map(|within| before + within);
             before += run.count;
             position
         })
     }
-    /// Keeps the first `len` extents and gives the others.
+    /// Keeps the first `len` extents and gives those of the others that have places.
     pub(crate) fn truncate(&mut self, len: u32) -> Vec<Run> {
         let mut cut = Vec::new();
         while self.len > len {
             let (before, start) = *self.places.last().expect("a run for each extent");
             let keep = len.saturating_sub(before);
-            cut.push(Run { start: start + keep, count: self.len - before - keep });
+            let run = Run { start, count: self.len - before };
+            cut.extend(run.has_place().then(|| run.part(keep, run.count - keep)));
             self.len = before + keep;
             if keep == 0 {
                 self.places.pop();
@@ -159,6 +209,32 @@ impl FreeMap {
         }
         self.free -= run.count;
         true
+    }
+    /// The longest free run of `zone`.
+    pub(crate) fn longest_in(&self, zone: &Range<u32>) -> u32 {
+        self.within(zone).map(|run| run.count).max().unwrap_or(0)
+    }
+    /// Whether all of `run` is free.
+    pub(crate) fn has(&self, run: Run) -> bool {
+        let end = run.start.checked_add(run.count);
+        let before = self.runs.range(..=run.start).next_back();
+        end.zip(before).is_some_and(|(end, (&start, &count))| end <= start + count)
+    }
+    /// The first stretch of at least so many free extents of `zone` from `from` on, none of which is
+    /// in `avoid`: from there to its end. Cost: one look at each free run on the way.
+    pub(crate) fn stretch(
+        &self,
+        zone: &Range<u32>,
+        from: u32,
+        least: u32,
+        avoid: &BTreeSet<u32>,
+    ) -> Option<Run> {
+        let rest = from.max(zone.start)..zone.end;
+        self.within(&rest).find_map(|run| {
+            let (mut clean, mut avoided) = (Vec::new(), Vec::new());
+            split(run, avoid, &mut clean, &mut avoided);
+            clean.into_iter().find(|run| run.count >= least)
+        })
     }
     /// Puts back what was taken.
     pub(crate) fn give(&mut self, run: Run) {
@@ -329,15 +405,71 @@ mod tests {
             (runs.position(12), runs.position(4), runs.position(15)),
             (Some(2), Some(5), None)
         );
-        assert_eq!(runs.replace(2, 30), Some(12));
+        let put = |runs: &mut Runs, at, extent| {
+            runs.put(at, run(extent, 1))
+                .map(|old| old.iter().map(|run| run.start).collect::<Vec<_>>())
+        };
+        assert_eq!(put(&mut runs, 2, 30), Some(vec![12]));
         assert_eq!(
             runs.iter().collect::<Vec<_>>(),
             [run(10, 2), run(30, 1), run(13, 2), run(4, 1)]
         );
         assert_eq!((runs.len(), runs.position(30), runs.position(4)), (6, Some(2), Some(5)));
-        assert_eq!(runs.replace(2, 12), Some(30));
+        assert_eq!(put(&mut runs, 2, 12), Some(vec![30]));
         assert_eq!(runs.iter().collect::<Vec<_>>(), [run(10, 5), run(4, 1)]);
-        assert_eq!((runs.replace(0, 3), runs.replace(6, 3)), (Some(10), None));
+        assert_eq!((put(&mut runs, 0, 3), put(&mut runs, 6, 3)), (Some(vec![10]), None));
+    }
+
+    /// Runs put over every stretch of a list, against a list of single extents; and what is cut off.
+    #[test]
+    fn a_list_with_places_and_without_is_what_a_list_of_its_extents_is() {
+        let listed = |runs: &Runs| -> Vec<Option<u32>> {
+            let each =
+                |run: Run| (0..run.count).map(move |i| run.has_place().then(|| run.start + i));
+            runs.iter().flat_map(each).collect()
+        };
+        let mut lists = vec![vec![Run::nowhere(7)], vec![run(10, 3), Run::nowhere(2), run(13, 2)]];
+        lists.push(vec![Run::nowhere(1), run(5, 1), Run::nowhere(1), run(6, 1), run(1, 3)]);
+        for list in lists {
+            for at in 0..7 {
+                for count in 0..=8 - at {
+                    for start in [4, 12, 40, NO_PLACE] {
+                        let mut runs = Runs::default();
+                        list.iter().for_each(|&run| runs.push(run));
+                        let mut each = listed(&runs);
+                        let put = runs.put(at, Run { start, count });
+                        if at + count > 7 {
+                            assert_eq!((put, listed(&runs)), (None, each));
+                            continue;
+                        }
+                        let new = Run { start, count };
+                        let new = (0..count).map(|i| new.has_place().then(|| start + i));
+                        let old: Vec<_> = each
+                            .splice(at as usize..(at + count) as usize, new)
+                            .flatten()
+                            .collect();
+                        let of = |run: &Run| run.start..run.start + run.count;
+                        assert_eq!(put.unwrap().iter().flat_map(of).collect::<Vec<_>>(), old);
+                        assert_eq!((listed(&runs), runs.len()), (each.clone(), 7));
+                        let mut again = Runs::default();
+                        runs.iter().for_each(|run| again.push(run));
+                        assert_eq!(again, runs, "runs that touch are one");
+                        for (position, extent) in each.iter().enumerate() {
+                            assert_eq!(runs.get(position as u32), *extent);
+                            let found = extent.and_then(|extent| runs.position(extent));
+                            let first =
+                                extent.map(|_| each.iter().position(|e| e == extent).unwrap());
+                            assert_eq!(found, first.map(|at| at as u32));
+                        }
+                        assert_eq!(runs.position(NO_PLACE), None);
+                        let cut = runs.truncate(3);
+                        assert_eq!(listed(&runs), each[..3]);
+                        let cut: BTreeSet<_> = cut.iter().flat_map(of).collect();
+                        assert_eq!(cut, each[3..].iter().copied().flatten().collect());
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::api::{KeptPolicy, Ownership};
 use crate::blocks::Blocks;
 use crate::change::{
     Change, Decoder, Encoder, SCATTERED_SIZE, ownership_size, policy_size, run_size, service_size,
-    suspects_size, times_size, volume_size_max,
+    suspects_size, thin_described, times_size, volume_size_max,
 };
 use crate::facts::NUMBER_MAX;
 use crate::format;
@@ -39,16 +39,20 @@ pub(crate) struct State {
     pub(crate) suspects: Vec<Vec<Suspect>>,
     /// The policy that was chosen for the disks.
     pub(crate) policy: Option<KeptPolicy>,
+    /// A checkpoint has room for the watermarks of so many extents.
+    extents_max: u64,
 }
 
 impl State {
     /// No volumes on disks with these places.
     pub(crate) fn new(disks: &[Geometry]) -> Self {
         let free = disks.iter().map(|disk| FreeMap::new(disk.first..disk.last)).collect();
+        let rooms = disks.iter().map(|disk| disk.checkpoint_size().get());
         Self {
             volumes: BTreeMap::new(),
             names: BTreeMap::new(),
             next_volume: VolumeId(1),
+            extents_max: rooms.min().unwrap_or(0) / WATERMARK_SIZE,
             free,
             suspects: disks.iter().map(|_| Vec::new()).collect(),
             policy: None,
@@ -111,7 +115,11 @@ impl State {
                 pairs.try_for_each(|(index, blocks)| raise(volume, index, *blocks))?;
             }
             Change::Scattered { volume, index, blocks } => {
-                self.written_in(*volume, *index, 1)?.add(*index, *blocks);
+                let volume = self.written_in(*volume, *index, 1)?;
+                if !blocks.is_empty() && volume.lacks(*index) {
+                    return Err(NOWHERE);
+                }
+                volume.add(*index, *blocks);
             }
             Change::Move { volume, index, extent } => {
                 return self.relocate(*volume, *index, *extent);
@@ -141,8 +149,11 @@ impl State {
                 self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.times = Some(*times);
             }
             Change::Ring { volume } => self.make_ring(*volume)?,
-            Change::GivenUp { volume, first } => self.give_up(*volume, *first)?,
+            Change::GivenUp { volume, first } => return self.give_up(*volume, *first),
             Change::Keep { volume, seconds } => self.keep(*volume, *seconds)?,
+            Change::Thin { volume } => self.make_thin(*volume)?,
+            Change::Begins { volume, first } => self.begin(*volume, *first)?,
+            Change::Placed { volume, index, run } => return self.put(*volume, *index, *run),
             Change::Recorded { volume, more } => {
                 self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.recorded.apply(more)?;
             }
@@ -177,14 +188,29 @@ impl State {
     }
     /// Extent `index` of a volume lies at `extent` of its disk from now on.
     fn relocate(&mut self, id: VolumeId, index: u32, extent: u32) -> Result<Freed, &'static str> {
+        let place = self.volumes.get(&id).ok_or(NO_VOLUME)?.place(index);
+        let has_place = place.is_some_and(|(_, extent)| extent.is_some());
+        if !has_place {
+            return Err(NO_EXTENT);
+        }
+        self.occupy(id, index, Run { start: extent, count: 1 })
+    }
+    /// Extents of a volume from `index` on, which lie on one disk, lie there in this run from now on.
+    /// Gives the places that they had.
+    pub(crate) fn occupy(
+        &mut self,
+        id: VolumeId,
+        index: u32,
+        run: Run,
+    ) -> Result<Freed, &'static str> {
         let volume = self.volumes.get_mut(&id).ok_or(NO_VOLUME)?;
         let (disk, _) = volume.place(index).ok_or(NO_EXTENT)?;
-        if !self.free[disk.as_usize()].take(Run { start: extent, count: 1 }) {
+        if !run.has_place() || !self.free[disk.as_usize()].take(run) {
             return Err("an extent has two owners, or none");
         }
         let (slot, position) = volume.slot_of(index);
-        let old = volume.slots[slot].replace(position, extent).ok_or(NO_EXTENT)?;
-        Ok(Vec::from([(disk, Run { start: old, count: 1 })]))
+        let old = volume.slots[slot].put(position, run).ok_or(NO_EXTENT)?;
+        Ok(old.into_iter().map(|run| (disk, run)).collect())
     }
     fn create(
         &mut self,
@@ -218,11 +244,19 @@ impl State {
         if volume.is_ring() {
             return Err("a ring grows");
         }
+        if volume.placement.thin && u64::from(extents) > self.extents_max {
+            return Err("a volume has more extents than a checkpoint has room for");
+        }
         for (slot, runs) in runs.iter().enumerate() {
             let free = &mut self.free[volume.placement.disks[slot].as_usize()];
             for run in runs {
-                if run.count == 0 || !free.take(*run) {
+                let is_taken =
+                    if run.has_place() { free.take(*run) } else { volume.placement.thin };
+                if run.count == 0 || !is_taken {
                     return Err("an extent has two owners, or none");
+                }
+                if run.count > volume.share(extents, slot) - volume.slots[slot].len() {
+                    return Err("a volume's extents do not rotate over its disks");
                 }
                 volume.slots[slot].push(*run);
             }
@@ -291,6 +325,7 @@ impl State {
                 + ownership_size(volume.ownership)
                 + service_size(volume.service)
                 + run_size(volume.placement.run)
+                + thin_described((volume.placement.thin, volume.is_ring()), volume.slots.len())
                 + times_size(volume.times)
                 + ring_described(volume.ring)
                 + volume.recorded.size()
@@ -330,6 +365,9 @@ impl State {
         }
         if volume.run() > 1 {
             encoder.change(&Change::Run { volume: *id, extents: volume.run() as u16 });
+        }
+        if volume.placement.thin {
+            encoder.change(&Change::Thin { volume: *id });
         }
         if service.is_some() {
             encoder.change(&Change::Service { volume: *id, service: *service });
@@ -393,12 +431,19 @@ impl State {
     }
 }
 
-const NO_VOLUME: &str = "it changes a volume that is not there";
-const NO_EXTENT: &str = "it changes an extent that is not there";
+pub(crate) const NO_VOLUME: &str = "it changes a volume that is not there";
+pub(crate) const NO_EXTENT: &str = "it changes an extent that is not there";
+const NOWHERE: &str = "what was written of a volume has no place";
+
+/// What the watermark of an extent takes in a checkpoint.
+const WATERMARK_SIZE: u64 = 2;
 
 fn raise(volume: &mut Volume, index: u32, blocks: u16) -> Result<(), &'static str> {
     if blocks > BLOCKS {
         return Err("a watermark is beyond its extent");
+    }
+    if blocks > 0 && volume.lacks(index) {
+        return Err(NOWHERE);
     }
     volume.add(index, Blocks::first(BLOCK * u64::from(blocks)));
     Ok(())

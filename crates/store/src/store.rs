@@ -20,10 +20,13 @@ use crate::api::{
 };
 use crate::blocks::Blocks;
 use crate::building::{self, Building, Part, Reused};
-use crate::change::{Change, Encoder, SCATTERED_SIZE, ownership_size, run_size, volume_size_max};
+use crate::change::{
+    Change, Encoder, SCATTERED_SIZE, ownership_size, run_size, thin_described, volume_size_max,
+};
 use crate::error::StoreError;
 use crate::facts::NUMBER_MAX;
 use crate::format;
+use crate::frontier::Frontiers;
 use crate::geometry::{EXTENTS_MAX, Geometry};
 use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
@@ -54,6 +57,10 @@ pub struct Store {
     pub(crate) held: Freed,
     /// Moved away from.
     pub(crate) quarantine: Freed,
+    /// What writers side by side write to next.
+    pub(crate) frontiers: Frontiers,
+    /// Held places that thin rings have given up, of which nobody was told.
+    pub(crate) vacated: Freed,
     log: Log,
     pub(crate) staged: Staged,
     running: Option<Running>,
@@ -84,7 +91,7 @@ pub(crate) struct Staged {
     size: u64,
     /// Where in the changes the times of a volume are that somebody said.
     times: BTreeMap<VolumeId, usize>,
-    freed: Freed,
+    pub(crate) freed: Freed,
     /// Disks with another profile.
     pub(crate) profiles: BTreeSet<DiskIndex>,
     /// Extents of which more blocks were written.
@@ -136,6 +143,8 @@ impl Store {
             known: state.suspects.clone(),
             held: Freed::new(),
             quarantine: Freed::new(),
+            frontiers: Frontiers::new(),
+            vacated: Freed::new(),
             pool,
             profiles,
             geometry,
@@ -213,9 +222,14 @@ impl Store {
             freeing: sum.freeing + disk.freeing,
         })
     }
-    fn freed(&self) -> impl Iterator<Item = &(DiskIndex, Run)> {
+    fn freed(&self) -> impl Iterator<Item = (DiskIndex, Run)> {
         let running = self.running.iter().flat_map(|running| &running.freed);
-        self.staged.freed.iter().chain(running).chain(&self.held).chain(&self.quarantine)
+        let frontiers = self.frontiers.iter();
+        let theirs =
+            frontiers.flat_map(|(&(disk, _), one)| one.runs.iter().map(move |&run| (disk, run)));
+        let others =
+            self.staged.freed.iter().chain(running).chain(&self.held).chain(&self.quarantine);
+        others.copied().chain(theirs)
     }
     /// Where extent `index` of a volume lies; `None` where there is none, or where a ring has
     /// given it up.
@@ -223,7 +237,8 @@ impl Store {
         let volume = self.volume(volume)?;
         let place = volume.place_of(index)?;
         let (disk, extent) = volume.place(place)?;
-        Some(Location { disk, offset: EXTENT * u64::from(extent), written: volume.blocks(place)? })
+        let offset = extent.map(|extent| EXTENT * u64::from(extent));
+        Some(Location { disk, offset, written: volume.blocks(place)? })
     }
 
     /// Makes a volume of root's and reserves `size`, rounded up to whole extents.
@@ -268,13 +283,16 @@ impl Store {
         let id = self.state.next_volume;
         let mut volume = Volume::new(id, name.into(), placement.zone, disks.clone());
         volume.placement.run = run;
+        volume.placement.thin = placement.thin;
         let extents = match is_ring {
             true => ring_extents(size, disks.len(), run)?,
             false => extents_for(size)?,
         };
+        self.trim_frontiers();
         let runs = self.choose(&volume, extents)?;
         let described = volume_size_max(name.len(), disks.len(), count(&runs), extents);
-        let ring = ring_described(is_ring.then_some(0));
+        let thin = thin_described((placement.thin, is_ring), disks.len());
+        let ring = ring_described(is_ring.then_some(0)) + thin;
         self.check_metadata(described + ownership_size(ownership) + run_size(run) + ring)?;
         let next = VolumeId(id.0 + 1);
         if next.0 >= NUMBER_MAX {
@@ -289,6 +307,9 @@ impl Store {
         if run > EXTENT {
             let extents = (run / EXTENT) as u16;
             self.stage(Change::Run { volume: id, extents });
+        }
+        if placement.thin {
+            self.stage(Change::Thin { volume: id });
         }
         if extents > 0 {
             self.stage(Change::Grow { volume: id, extents, runs });
@@ -319,7 +340,8 @@ impl Store {
         let extents = extents_for(size)?;
         let more = extents - volume.written.len() as u32;
         if more > 0 {
-            let runs = self.choose(volume, extents)?;
+            self.trim_frontiers();
+            let runs = self.choose(&self.state.volumes[&id], extents)?;
             self.check_metadata(volume_size_max(0, 0, count(&runs), more))?;
             self.stage(Change::Grow { volume: id, extents, runs });
         }
@@ -341,8 +363,12 @@ impl Store {
     /// the disk is to be flushed. What leaves holes needs a place that
     /// [`Store::reserve_scattered`] has reserved, unless the extent has holes already.
     /// Does nothing where the volume or the extent is gone.
+    ///
+    /// # Panics
+    /// Where the extent has no place.
     pub fn note_written(&mut self, id: VolumeId, index: u64, blocks: &Blocks) {
         let Some(location) = self.locate(id, index) else { return };
+        assert!(location.offset.is_some() || blocks.is_empty(), "it was written somewhere");
         self.staged.unflushed.insert(location.disk);
         let volume = self.state.volumes.get_mut(&id).expect("it was just located");
         let index = volume.place_of(index).expect("it was just located");
@@ -380,13 +406,14 @@ impl Store {
     /// The same, where it is known what a checkpoint takes.
     pub(crate) fn count_room(&mut self) {
         let all = self.log.checkpoint_size().get();
-        let free = all.saturating_sub(BLOCK.get() + self.described);
+        let free = all.saturating_sub(BLOCK.get() + self.described + self.places_size());
         self.scattered.room = free.min(all / 2) / SCATTERED_SIZE;
     }
     /// Bytes that are left in a checkpoint when so many more are taken.
     pub(crate) fn room_for(&self, more: u64) -> u64 {
         let Scattered { there, reserved, .. } = self.scattered;
-        let taken = self.described + (there + reserved) * SCATTERED_SIZE + more;
+        let scattered = (there + reserved) * SCATTERED_SIZE;
+        let taken = self.described + scattered + self.places_size() + more;
         self.log.checkpoint_size().get().saturating_sub(BLOCK.get() + taken)
     }
     /// Recorded data reaches up to byte `length` of a volume: raises the length
@@ -580,7 +607,7 @@ impl Store {
     pub(crate) fn check_metadata(&self, more: u64) -> Result<(), StoreError> {
         let Scattered { there, reserved, .. } = self.scattered;
         let scattered = (there + reserved) * SCATTERED_SIZE;
-        let needed = self.state.checkpoint_size_max() + scattered + more;
+        let needed = self.state.checkpoint_size_max() + scattered + self.places_size() + more;
         let needed = Bytes::new(needed).round_up(BLOCK);
         let room = self.log.checkpoint_size();
         if needed > room { Err(StoreError::MetadataFull { needed, room }) } else { Ok(()) }
@@ -606,6 +633,9 @@ impl Store {
         let each = disks.iter().zip(&volume.slots).enumerate();
         each.map(|(slot, (&disk, has))| {
             let wanted = volume.share(extents, slot) - has.len();
+            if volume.placement.thin {
+                return Ok((wanted > 0).then(|| Run::nowhere(wanted)).into_iter().collect());
+            }
             let free = &self.state.free[disk.as_usize()];
             let range = State::zone(&self.geometry[disk.as_usize()], *zone);
             let avoid = &self.avoid[disk.as_usize()];
@@ -684,6 +714,10 @@ impl Staged {
         self.size += Encoder::size_of(&change);
         self.changes.push(change);
     }
+    /// Adds a change for which records have room of their own.
+    pub(crate) fn push_uncounted(&mut self, change: Change) {
+        self.changes.push(change);
+    }
     /// True when there is something for a record.
     fn changed(&self) -> bool {
         let are_written = !self.written.is_empty() || !self.lengths.is_empty();
@@ -692,7 +726,9 @@ impl Staged {
     }
     /// True when something was written or changed.
     fn has_news(&self) -> bool {
-        self.changed() || !self.unflushed.is_empty() || !self.profiles.is_empty()
+        let is_else = !self.unflushed.is_empty() || !self.profiles.is_empty();
+        // What was given back is free only with a commit, also where nothing else is news.
+        self.changed() || is_else || !self.freed.is_empty()
     }
 }
 

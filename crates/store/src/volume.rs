@@ -52,7 +52,7 @@ pub struct Stretches {
 impl Volume {
     pub(crate) fn new(id: VolumeId, name: String, zone: Zone, disks: Vec<DiskIndex>) -> Self {
         let slots = disks.iter().map(|_| Runs::default()).collect();
-        let placement = Placement { disks, zone, run: EXTENT };
+        let placement = Placement { disks, zone, run: EXTENT, thin: false };
         let ownership = Ownership::ROOT;
         Self {
             id,
@@ -78,7 +78,8 @@ impl Volume {
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// Space reserved: a whole number of extents.
+    /// Its size: a whole number of extents, all of which are reserved unless it is
+    /// [thin](Self::is_thin).
     pub fn size(&self) -> Bytes {
         EXTENT * self.extents()
     }
@@ -111,7 +112,7 @@ impl Volume {
     pub fn extents(&self) -> u64 {
         self.written.len() as u64
     }
-    /// How many of its extents lie on `disk`.
+    /// How many of its extents lie on `disk`, or will.
     pub fn extents_on(&self, disk: DiskIndex) -> u64 {
         let slot = self.placement.disks.iter().position(|&d| d == disk);
         slot.map_or(0, |slot| self.slots[slot].len().into())
@@ -120,8 +121,8 @@ impl Volume {
     /// has none. Cost: one look at each run of neighbouring extents.
     pub fn span_on(&self, disk: DiskIndex) -> Option<Range<Bytes>> {
         let slot = self.placement.disks.iter().position(|&d| d == disk)?;
-        let first = self.slots[slot].iter().map(|run| run.start).min()?;
-        let end = self.slots[slot].iter().map(|run| run.start + run.count).max()?;
+        let first = self.slots[slot].placed().map(|run| run.start).min()?;
+        let end = self.slots[slot].placed().map(|run| run.start + run.count).max()?;
         Some(EXTENT * u64::from(first)..EXTENT * u64::from(end))
     }
     /// Which blocks of extent `index` were ever written; `None` where there is no such
@@ -150,10 +151,11 @@ impl Volume {
             self.scattered.insert(index, blocks);
         }
     }
-    /// The disk and the number on it of extent `index`.
-    pub(crate) fn place(&self, index: u32) -> Option<(DiskIndex, u32)> {
+    /// The disk of extent `index`, and the number on it; none where it has no place.
+    pub(crate) fn place(&self, index: u32) -> Option<(DiskIndex, Option<u32>)> {
         let (slot, position) = self.slot_of(index);
-        Some((self.placement.disks[slot], self.slots[slot].get(position)?))
+        let disk = self.placement.disks[slot];
+        (u64::from(index) < self.extents()).then(|| (disk, self.slots[slot].get(position)))
     }
     /// In which of its disks' lists extent `index` is, and where in it.
     pub(crate) fn slot_of(&self, index: u32) -> (usize, u32) {
@@ -201,17 +203,20 @@ impl Volume {
     }
     /// The stretches of neighbouring extents that it has on all of its disks.
     pub fn stretches(&self) -> Stretches {
-        let runs = || self.slots.iter().flat_map(|slot| slot.iter());
+        let runs = || self.slots.iter().flat_map(|slot| slot.placed());
         let shortest = runs().map(|run| run.count).min().unwrap_or(0);
         Stretches { count: runs().count() as u64, shortest: EXTENT * u64::from(shortest) }
     }
     /// Into how many stretches of neighbouring extents a block of so many extents on `disk`
-    /// falls at the most, where blocks begin at multiples of their length. Cost: one look at
-    /// each stretch.
+    /// falls at the most, where blocks begin at multiples of their length: what has no place yet
+    /// comes to lie in stretches of a run of the volume. Cost: one look at each stretch.
     pub fn pieces_on(&self, disk: DiskIndex, extents: u32) -> u32 {
         let Some(slot) = self.placement.disks.iter().position(|&d| d == disk) else { return 0 };
         let (mut before, mut most, mut block, mut pieces) = (0, 1, 0, 1);
         assert!(extents > 0, "a block of nothing");
+        if self.has_room_to_take() {
+            most = extents.div_ceil(self.run());
+        }
         for run in self.slots[slot].iter() {
             // A stretch that begins within a block makes one piece more of it.
             if before % extents != 0 {

@@ -18,3 +18,4 @@ mod rings;
 mod runs;
 mod services;
 mod stale;
+mod thin;

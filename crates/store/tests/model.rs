@@ -30,8 +30,9 @@ struct Model {
 
 fn place(store: &Store, id: VolumeId, extent: u64) -> Place {
     let location = store.locate(id, extent).expect("a volume's extent lies somewhere");
-    assert!(location.offset.is_multiple_of(EXTENT));
-    (location.disk, location.offset / EXTENT)
+    let offset = location.offset.expect("it lies somewhere from its beginning on");
+    assert!(offset.is_multiple_of(EXTENT));
+    (location.disk, offset / EXTENT)
 }
 
 impl Model {
@@ -65,7 +66,7 @@ impl Model {
     /// the disk whose turn it is, and in the zone.
     fn take(&mut self, store: &Store, id: VolumeId, extents: u64) {
         let volume = self.volumes.get_mut(&id).unwrap();
-        let Placement { disks, zone, run } = &volume.placement;
+        let Placement { disks, zone, run, .. } = &volume.placement;
         for i in volume.extents.len() as u64..extents {
             let place = place(store, id, i);
             let turn = (i / (*run / EXTENT)) as usize;
@@ -146,7 +147,7 @@ fn placement(random: &mut Random, disks: u64) -> Placement {
     }
     let zone = [Zone::Any, Zone::Any, Zone::Outer, Zone::Inner][random.index(4)];
     let run = EXTENT * (1 << random.below(5));
-    Placement { disks: chosen, zone, run }
+    Placement { disks: chosen, zone, run, thin: false }
 }
 
 /// One random operation on both.

@@ -4,9 +4,11 @@
 //! makes the state, however much changed meanwhile; no commit writes more than it may; and
 //! one damaged bit in it is mended from the area that the log has left.
 
-use crate::common::history::Description;
+use crate::common::history::{Description, accounts};
 use crate::common::{BLOCK, Cut, Disk, Random, capacities, check, new_pool, open, run_until};
-use store::{Blocks, DiskIndex, IoKind, Opening, Placement, Severity, Store, Suspect};
+use store::{
+    Blocks, DiskIndex, IoKind, Opening, Placement, Settled, Severity, Store, Suspect, VolumeId,
+};
 use units::Bytes;
 
 /// What one commit wrote on the first disk, in bytes.
@@ -71,9 +73,60 @@ fn record(random: &mut Random, store: &mut Store) {
     store.give_up(id, Bytes::mib(length + 20));
 }
 
+/// An extent of a thin volume is written in its place, or to another at a frontier; gives the place that
+/// it leaves then, if it had one.
+fn settle(random: &mut Random, store: &mut Store, id: VolumeId, extent: u64) -> Left {
+    let blocks = Blocks::first(Bytes::kib(4 * random.below(257)));
+    let mut left = None;
+    // The space comes to be in pieces that are too short for a frontier.
+    if random.once_in(2) || store.promise(id, extent, 1).is_err() {
+        store.place(id, extent).unwrap();
+    } else {
+        let disk = store.disk_of(id, extent).unwrap();
+        let offset = store.hold(id, extent);
+        let Settled::There { old } = store.settle(id, extent, disk, offset) else {
+            panic!("it is there")
+        };
+        left = old.map(|old| (disk, old));
+    }
+    store.note_written(id, extent, &blocks);
+    store.note_length(id, Bytes::mib(extent + 1));
+    left
+}
+
+/// A place that an extent has settled from.
+type Left = Option<(DiskIndex, Bytes)>;
+
+/// Writes in a thin volume, and records on a thin ring.
+fn change_thin(random: &mut Random, store: &mut Store, left: &mut Vec<(DiskIndex, Bytes)>) {
+    let loose = store.find("loose").unwrap().id();
+    match random.below(3) {
+        // What it leaves is had again soon, by itself and by the ring.
+        0 => store.resize(loose, Bytes::mib(random.below(60))).unwrap(),
+        _ if store.volume(loose).unwrap().extents() == 0 => {}
+        _ => {
+            let extent = random.below(store.volume(loose).unwrap().extents());
+            left.extend(settle(random, store, loose, extent));
+        }
+    }
+    let ring = store.find("loop").unwrap();
+    let (id, length) = (ring.id(), ring.length() / Bytes::MIB);
+    let end = store.writable_end(id) / Bytes::MIB;
+    for extent in length..(length + random.below(5)).min(end) {
+        left.extend(settle(random, store, id, extent));
+    }
+    store.give_up(id, Bytes::mib(length + 20));
+    let vacated: Vec<_> = store.take_vacated().collect();
+    vacated.into_iter().for_each(|(disk, place)| store.give_back_held(disk, place.start));
+    if random.once_in(3) {
+        left.drain(..).for_each(|(disk, old)| store.give_back_held(disk, old));
+    }
+}
+
 /// Writes, as if by programs, in a volume of many extents, and makes, cuts and removes others.
 fn change(random: &mut Random, store: &mut Store, names: &mut u64) {
-    let [large, ring] = ["large", "ring"].map(|name| store.find(name).unwrap().id());
+    let kept = ["large", "ring", "loose", "loop"].map(|name| store.find(name).unwrap().id());
+    let large = kept[0];
     match random.below(12) {
         0 => {
             *names += 1;
@@ -83,7 +136,7 @@ fn change(random: &mut Random, store: &mut Store, names: &mut u64) {
         1 | 2 => {
             let ids: Vec<_> = store.volumes().map(|volume| volume.id()).collect();
             let id = ids[ids.len() - 1 - random.index(6)];
-            if id != large && id != ring {
+            if !kept.contains(&id) {
                 let size = Bytes::kib(random.below(6 << 10));
                 let _ = match random.once_in(3) {
                     true => store.delete(id),
@@ -132,15 +185,22 @@ fn what_was_written_in_parts_makes_what_was_committed() {
         let mut random = Random::new(seed);
         let increment = Bytes::kib(4 + 4 * (seed % 2));
         let (mut disks, mut store) = pool(&[Bytes::GIB * 6], 60, increment);
-        store.create("large", Bytes::mib(4000), &Placement::default()).unwrap();
-        let (size, place, whose) = (Bytes::mib(512), Placement::default(), store::Ownership::ROOT);
+        // Before the large one, so that a list has them for as long as its watermarks take.
+        let thin = Placement { thin: true, ..Placement::default() };
+        let (place, whose) = (Placement::default(), store::Ownership::ROOT);
+        store.create_owned("loose", Bytes::mib(400), &thin, whose).unwrap();
+        store.create_ring("loop", Bytes::mib(64), &thin, whose).unwrap();
+        store.create("large", Bytes::mib(4000), &place).unwrap();
+        let size = Bytes::mib(512);
         store.create_ring("ring", size, &place, whose).unwrap();
+        let mut left = Vec::new();
         let mut names = 0;
         for number in 0..1500 {
             for _ in 0..1 + random.below(3) {
                 change(&mut random, &mut store, &mut names);
             }
             record(&mut random, &mut store);
+            change_thin(&mut random, &mut store, &mut left);
             if !store.dirty() {
                 continue;
             }
@@ -153,6 +213,7 @@ fn what_was_written_in_parts_makes_what_was_committed() {
                 let found = open(&mut now).unwrap_or_else(|e| panic!("{seed}, {number}: {e}"));
                 let same = Description::of(&found.store) == Description::of(&store);
                 assert!(same, "{seed}: another state behind commit {number}: {wrote:?}");
+                accounts(&found.store).unwrap();
                 compared += 1;
             }
         }

@@ -46,6 +46,29 @@ fn nothing_acknowledged_is_lost_wherever_the_power_is_cut() {
     }
 }
 
+/// Thin volumes take their places, at frontiers and otherwise, leave them for others, and give them
+/// back; every other pool writes its checkpoints in parts.
+#[test]
+fn nothing_of_thin_volumes_is_lost_wherever_the_power_is_cut() {
+    let asked = histories(220);
+    let histories = asked.div_ceil(5);
+    let mut counts = Counts::default();
+    for seed in 0..histories {
+        let mut world = World::thin(seed, Fault::None);
+        if seed % 4 > 1 {
+            world = world.in_parts(seed);
+        }
+        world.live(STEPS * 3 / 2).unwrap_or_else(|what| panic!("history {seed}: {what}"));
+        counts += world.counts;
+    }
+    println!("{histories} histories: {counts:?}");
+    if asked >= ENOUGH {
+        assert!(counts.placed >= 2 * histories && counts.settled >= 2 * histories, "{counts:?}");
+        assert!(counts.resettled >= histories && counts.given_back >= histories, "{counts:?}");
+        assert!(counts.reused >= histories && counts.parts >= histories / 8, "{counts:?}");
+    }
+}
+
 /// Checkpoints are written in parts, a part with each commit, and the power is cut at each of
 /// them: the log goes over to a checkpoint when all of it is on the medium, and not before.
 #[test]
@@ -54,7 +77,7 @@ fn nothing_is_lost_wherever_the_power_is_cut_while_a_checkpoint_is_written_in_pa
     let histories = asked.div_ceil(5);
     let mut counts = Counts::default();
     for seed in 0..histories {
-        let mut world = World::in_parts(seed, Fault::None);
+        let mut world = World::new(seed, Fault::None).in_parts(seed);
         world.live(STEPS * 2).unwrap_or_else(|what| panic!("history {seed}: {what}"));
         counts += world.counts;
     }
@@ -68,7 +91,7 @@ fn nothing_is_lost_wherever_the_power_is_cut_while_a_checkpoint_is_written_in_pa
 #[test]
 fn a_checkpoint_that_the_log_goes_over_to_before_it_is_written_is_caught() {
     let caught = |seed| {
-        let mut world = World::in_parts(seed, Fault::LatePart);
+        let mut world = World::new(seed, Fault::LatePart).in_parts(seed);
         world.live(STEPS).err()
     };
     let what = (0..50).find_map(caught).expect("a checkpoint that is not whole is current");
@@ -133,6 +156,13 @@ fn a_profile_that_is_replaced_is_the_old_or_the_new_one_wherever_the_power_is_cu
 #[test]
 fn an_extent_that_is_relocated_before_its_bytes_are_copied_is_caught() {
     let (_, what) = caught(Fault::EarlyMove).expect("bytes that were acknowledged are lost");
+    assert!(what.contains("not what was written"), "{what}");
+}
+
+#[test]
+fn an_extent_that_settles_before_it_is_written_is_caught() {
+    let caught = |seed| World::thin(seed, Fault::EarlySettle).live(STEPS).err();
+    let what = (0..50).find_map(caught).expect("bytes that were acknowledged are lost");
     assert!(what.contains("not what was written"), "{what}");
 }
 

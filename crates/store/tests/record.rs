@@ -145,6 +145,7 @@ fn no_record_is_longer_than_the_formula_says() {
             let content = RecordContent {
                 changes: Bytes::new(staged.changes),
                 extents: staged.extents.len() as u64,
+                placed: 0,
                 lengths: staged.lengths.len() as u64,
                 recorded: staged.lengths.len() as u64,
             };

@@ -2,7 +2,7 @@
 //! what was recorded and not given up, and nothing else in its place, with the times of its
 //! recording. What is given up for its age is old enough, and nothing that is older stays.
 
-use crate::common::{Cut, Disk, Random, check, commit, new_pool, open};
+use crate::common::{Cut, Disk, Random, at, check, commit, new_pool, open};
 use store::{Blocks, EXTENT, IoKind, Ownership, Placement, Store, StoreError, VolumeId};
 use units::{Bytes, Duration};
 
@@ -159,11 +159,11 @@ fn an_extent_of_a_ring_moves_to_another_place() {
     assert!(commit(&mut store, &mut disks));
     for extent in [16, 31, 32, 47] {
         let was = store.locate(id, extent).unwrap();
-        assert_eq!(store.owner(was.disk, was.offset / EXTENT), Some((id, extent)));
+        assert_eq!(store.owner(was.disk, was.offset.unwrap() / EXTENT), Some((id, extent)));
         let to = store.reserve(id, extent).unwrap();
         store.relocate(id, extent, to).unwrap();
         let now = store.locate(id, extent).unwrap();
-        assert_eq!((now.offset, now.written), (to, was.written));
+        assert_eq!((now.offset, now.written), (Some(to), was.written));
     }
     assert!(commit(&mut store, &mut disks));
     assert_eq!(open(&mut disks).unwrap().store.volume(id), store.volume(id));
@@ -263,7 +263,7 @@ impl World {
             let place = self.store.locate(self.id, extent).unwrap();
             let mut bytes = vec![0; 4096];
             bytes[..8].copy_from_slice(&(extent + 1).to_le_bytes());
-            self.disks[place.disk.as_usize()].write(place.offset.get(), bytes);
+            self.disks[place.disk.as_usize()].write(at(&place), bytes);
             let next = 600_000_000 + self.random.below(800_000_000) as i64;
             self.clock += if self.random.once_in(40) { 30 * SECOND } else { next };
             self.store.set_clock(self.clock);
@@ -345,7 +345,7 @@ impl World {
                 return Err(format!("extent {extent} of {from}..{to} was recorded at {told:?}"));
             }
             let place = self.store.locate(self.id, extent).unwrap();
-            let block = self.disks[place.disk.as_usize()].block(place.offset.get());
+            let block = self.disks[place.disk.as_usize()].block(at(&place));
             let is = u64::from_le_bytes(block[..8].try_into().unwrap());
             if place.written.is_empty() || is != extent + 1 {
                 return Err(format!("extent {extent} is extent {is} less one"));

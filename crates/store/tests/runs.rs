@@ -14,7 +14,7 @@ fn places(store: &Store, id: VolumeId) -> Vec<(u16, u64)> {
     let extents = store.volume(id).unwrap().extents();
     let place = |index| {
         let at = store.locate(id, index).unwrap();
-        (at.disk.0, at.offset / EXTENT)
+        (at.disk.0, at.offset.unwrap() / EXTENT)
     };
     (0..extents).map(place).collect()
 }
@@ -143,7 +143,7 @@ fn what_a_volume_says_of_its_runs_is_what_its_map_says() {
                 // The extents on a disk, in the volume's order.
                 let own = (0..volume.extents()).filter(|index| index / run % k == disk);
                 let at: Vec<u64> = own
-                    .map(|index| store.locate(volume.id(), index).unwrap().offset / EXTENT)
+                    .map(|index| store.locate(volume.id(), index).unwrap().offset.unwrap() / EXTENT)
                     .collect();
                 assert_eq!(volume.extents_on(DiskIndex(disk as u16)), at.len() as u64);
                 for stretch in at.chunk_by(|a, b| a + 1 == *b) {

@@ -6,7 +6,7 @@
 //! is refused, each such disk named with how far behind it is, by a check, too, and nothing
 //! is written to any disk.
 
-use crate::common::{Cut, Disk, Random, capacities, check, commit, new_pool, open, run_until};
+use crate::common::{Cut, Disk, Random, at, capacities, check, commit, new_pool, open, run_until};
 use store::{Blocks, DiskIndex, OpenError, Opening, Placement, Severity, Store};
 use units::Bytes;
 
@@ -65,7 +65,7 @@ impl Life {
         let film = self.store.find("film").unwrap().id();
         for extent in 0..self.disks.len() as u64 {
             let place = self.store.locate(film, extent).unwrap();
-            self.disks[place.disk.as_usize()].write(place.offset.get(), vec![content; 4096]);
+            self.disks[place.disk.as_usize()].write(at(&place), vec![content; 4096]);
             self.store.note_written(film, extent, &Blocks::first(Bytes::kib(4)));
         }
     }

@@ -108,6 +108,14 @@ pub struct Placement {
     #[serde(default, with = "quantity", skip_serializing_if = "is_zero")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub run_bytes: Bytes,
+    /// It takes its extents when they are written: its size is a limit, nothing is reserved, and a
+    /// write may find no space.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub thin: bool,
+}
+
+fn is_false(said: &bool) -> bool {
+    !said
 }
 
 /// What is not said, so that an older daemon is asked for nothing that it does not know.
@@ -240,10 +248,14 @@ pub struct Volume {
     pub recorded: Option<Recorded>,
     /// Whose it is.
     pub owner: Owner,
-    /// Space reserved.
+    /// Space reserved; of a thin volume the most that it may come to have.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub size_bytes: Bytes,
+    /// What it has of its disks, of a thin volume; none of others, which have their size.
+    #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub taken_bytes: Option<Bytes>,
     /// End of the recorded data.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]

@@ -618,6 +618,7 @@ impl Pool for Fake {
             name: name.clone(),
             ownership: volume.ownership,
             size: Bytes::new(volume.size),
+            taken: Bytes::new(volume.size),
             length: Bytes::new(volume.data.len() as u64),
             changes: volume.changes,
             placement: Placement::default(),

@@ -9,7 +9,7 @@
 #![allow(unsafe_code)]
 
 use super::transfer::{self, After};
-use super::{Completion, region, zero_unwritten};
+use super::{Completion, regions, zero_unwritten};
 use crate::arena::Arena;
 use crate::sys;
 use node::{DeviceError, DiskAction, DiskCommand, Span, Written};
@@ -108,7 +108,7 @@ impl Here for InMemory {
             DiskAction::Write { span, .. } => span,
             _ => return None,
         };
-        (region(action).is_none() && span.len <= SHORT).then_some(span.len)
+        (regions(action).next().is_none() && span.len <= SHORT).then_some(span.len)
     }
 
     fn run(&self, commands: &[DiskCommand]) -> Vec<Completion> {

@@ -8,7 +8,7 @@
 
 use crate::arena::Arena;
 use crate::backend::here::Here;
-use crate::backend::{Completion, fills, region};
+use crate::backend::{Completion, fills, regions};
 use crate::lock::{Mutex, OwnedGuard};
 use crate::sys;
 use node::{CommandEnded, CommandId, DiskCommand, DiskPoll, DiskQueue, Region, Span, Work};
@@ -136,7 +136,7 @@ impl DiskState {
                 self.filling.remove(at);
             }
         }
-        if let Some(at) = self.shared.iter().position(|&(other, _)| other == id) {
+        while let Some(at) = self.shared.iter().position(|&(other, _)| other == id) {
             garbage.extend(arena.regions().end(self.shared.swap_remove(at).1));
         }
         let times = DeviceTime { started, finished, noticed };
@@ -161,7 +161,7 @@ impl DiskState {
                         arena.lend(span);
                         self.filling.push_back((command.id, span));
                     }
-                    if let Some(region) = region(&command.action) {
+                    for region in regions(&command.action) {
                         arena.regions().begin(region);
                         self.shared.push((command.id, region));
                     }

@@ -14,7 +14,7 @@
 use super::{Callback, Core};
 use crate::arena::Arena;
 use crate::backend::here::Here;
-use crate::backend::{Backend, Completion, region};
+use crate::backend::{Backend, Completion, regions};
 use crate::lock::Mutex;
 use crate::sys::Event;
 use crate::{HostLateness, Pieces, Reply, SharedWindow, Told, WindowReply, thread};
@@ -259,7 +259,7 @@ struct Elsewhere(usize);
 
 impl Here for Elsewhere {
     fn takes(&self, action: &DiskAction) -> Option<Bytes> {
-        let may = region(action).is_none()
+        let may = regions(action).next().is_none()
             && matches!(action, DiskAction::Read { .. } | DiskAction::Write { .. });
         (may && shuttle::rand::thread_rng().gen_bool(0.7)).then_some(BLOCK)
     }

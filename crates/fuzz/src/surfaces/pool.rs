@@ -23,7 +23,7 @@ use units::Bytes;
 
 const BLOCK: usize = 4096;
 /// As small as what lies there permits, since all of the logs are read each time.
-const SIZE: Bytes = Bytes::mib(48);
+const SIZE: Bytes = Bytes::mib(60);
 /// Bytes of an input before the payload: flags, which field, and its value.
 const HEAD: usize = 10;
 /// Flags: the pool has two disks, a field of the header is set, only one copy is.
@@ -183,6 +183,9 @@ fn lived_in(disks: usize) -> Vec<Disk> {
             store.relocate(volumes[0], 0, to).expect("room in the maps");
         }
         store.resize(volumes[0], Bytes::new(4000)).expect("it is there");
+        if round == 0 {
+            thin(&mut store);
+        }
         if round == 1 {
             store.delete(volumes[1]).expect("it is there");
             seen_as_files(&mut store);
@@ -190,6 +193,16 @@ fn lived_in(disks: usize) -> Vec<Disk> {
         commit(&mut store, &mut disks);
     }
     disks
+}
+
+/// A thin ring that has given up one of two runs that had places; the other was written.
+fn thin(store: &mut store::Store) {
+    let placement = Placement { run: Bytes::mib(2), thin: true, ..Placement::default() };
+    let id = store.create_ring("loop", Bytes::mib(32), &placement, Ownership::ROOT);
+    let id = id.expect("nothing is reserved");
+    [3, 20].into_iter().for_each(|extent| store.place(id, extent).expect("room"));
+    store.note_written(id, 20, &store::Blocks::first(Bytes::kib(8)));
+    store.give_up(id, Bytes::mib(33)).expect("it ends there");
 }
 
 /// What a mount, a service and a policy leave: names, owners, times, runs and holes. In the last
@@ -211,6 +224,9 @@ fn seen_as_files(store: &mut store::Store) {
     store.note_length(ring, Bytes::mib(20));
     store.give_up(ring, Bytes::mib(33)).expect("it is full there");
     store.keep_for(ring, Some(units::Duration::from_secs(3_600))).expect("a ring");
+    let thin = store.find("loop").expect("made in the round before").id();
+    store.place(thin, 30).expect("room");
+    store.note_written(thin, 30, &store::Blocks::first(Bytes::kib(4)));
     store.rename(&[(held, "d/film".into())], None).expect("the name is free");
     store.set_times(held, Times { accessed: -1, modified: 2, changed: 3 }).expect("room");
     let kind = ServiceKind::BestEffort { priority: ServicePriority::Background };

@@ -186,6 +186,7 @@ mod tests {
             gap: profiles.len() as u64,
             run: RUN_MAX,
             is_ring: false,
+            members: 0,
             parts: Share::WHOLE,
             response: Duration::ZERO,
             miss: None,

@@ -64,6 +64,9 @@ pub(crate) struct Share {
     pub run: Bytes,
     /// The volume is a ring.
     pub is_ring: bool,
+    /// A block of each of so many writers is written in one command; 0: the stream's blocks are by
+    /// themselves.
+    pub members: u32,
     /// Into how many parts a block of 1, 2, 4 and so on extents falls at the most.
     pub parts: [u32; LENGTHS],
     /// Where the disk serves streams in sweeps: how long after its release a block is there.
@@ -189,6 +192,9 @@ impl Seen<'_> {
                 undecided: false,
                 parts: 1,
             });
+        }
+        if share.members > 0 {
+            return self.possible(share.disk, self.cost_of_group(share, way), period, period);
         }
         if let Some(miss) = share.miss {
             return self.task_at_odds(contract, share, way, miss);
@@ -383,7 +389,7 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
         };
         let (parts, response, miss) = (Share::WHOLE, Duration::ZERO, None);
         let (gap, is_ring) = (disks.len() as u64, false);
-        Share { disk, gap, range, run, is_ring, parts, response, miss }
+        Share { disk, gap, range, run, is_ring, members: 0, parts, response, miss }
     };
     Ok(disks.iter().map(share).collect())
 }
@@ -399,6 +405,10 @@ pub(crate) fn window_blocks(
     let gap = shares.iter().map(|share| share.gap).max().unwrap_or(1);
     let response = shares.iter().map(|share| share.response).max().unwrap_or_default();
     let waits = response.as_nanos().div_ceil(contract.period().as_nanos().max(1));
+    // A member's block waits for a command that is made ahead of its turn by as much as the host may be
+    // late; and its program may be told of room as late.
+    let is_member = shares.iter().any(|share| share.members > 0);
+    let late = if is_member { late.saturating_mul(2) } else { late };
     let further = waits.saturating_sub(gap).saturating_mul(mode.directions().len() as u64);
     blocks_of(contract, (gap, in_a_row(contract, shares)), mode, late).saturating_add(further)
 }
@@ -488,6 +498,7 @@ mod tests {
                         range,
                         run: RUN_MAX,
                         is_ring: false,
+                        members: 0,
                         parts: [parts; LENGTHS],
                         response: Duration::ZERO,
                         miss: None,
@@ -563,6 +574,7 @@ mod tests {
                 range: Lba::new(0)..Lba::containing(profile.capacity()),
                 run: RUN_MAX,
                 is_ring: false,
+                members: 0,
                 parts: Share::WHOLE,
                 response: rule.response(),
                 miss: None,

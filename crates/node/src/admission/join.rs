@@ -6,6 +6,7 @@ use crate::admission::rates::RateSearch;
 use crate::api::*;
 use crate::core::Core;
 use crate::core::Disk;
+use crate::limits;
 use crate::plan::{PlanDisk, Planner};
 use crate::volumes::rings;
 use alloc::vec::Vec;
@@ -40,7 +41,10 @@ impl Core {
         let volume = smaller.or_else(|| self.store.volume(volume)).expect("the volume was found");
         let disks = &volume.placement().disks;
         let share = |&disk: &DiskIndex| {
-            let mut span = volume.span_on(disk)?;
+            let mut span = match volume.is_thin() {
+                true => self.store.span_on(volume.id(), disk)?,
+                false => volume.span_on(disk)?,
+            };
             let lengths = 0..LENGTHS as u32;
             let mut parts: Vec<u32> =
                 lengths.map(|power| volume.pieces_on(disk, 1 << power)).collect();
@@ -58,7 +62,8 @@ impl Core {
             let parts = core::array::from_fn(|power| parts[power]);
             let response = self.seen(disk).response();
             let is_ring = volume.is_ring();
-            Some(Share { disk, gap, range, run, is_ring, parts, response, miss: None })
+            let (members, miss) = (0, None);
+            Some(Share { disk, gap, range, run, is_ring, members, parts, response, miss })
         };
         let mut shares: Vec<Share> = disks.iter().filter_map(share).collect();
         shares.sort_by_key(|share| share.disk);
@@ -67,6 +72,12 @@ impl Core {
 
     /// The block for a stream of `volume` whose program names none.
     pub(crate) fn block_for(&self, volume: VolumeId, mode: Mode, rate: Rate) -> Bytes {
+        // Where it can be written together with others.
+        let contract = Contract { rate, block: EXTENT, burst: Bytes::ZERO };
+        let is_slow = contract.period() > limits::GROUP_PERIOD_MAX;
+        if !is_slow && self.group_for(volume, (mode, &contract), &self.shares(volume)).is_some() {
+            return EXTENT;
+        }
         let asked = block::Asked {
             rate,
             mode,

@@ -56,7 +56,18 @@ impl Node {
             Wish::StreamAtOdds(mode, contract, miss) => {
                 core.terms(&core.shares_at(volume, (*mode, contract), *miss).0, wish)
             }
-            Wish::Stream(..) | Wish::Service(_) => core.terms(&core.shares(volume), wish),
+            Wish::Stream(mode, contract) => {
+                let shares = core.shares(volume);
+                match core.group_for(volume, (*mode, contract), &shares) {
+                    Some(group) => {
+                        let share = shares[0].of_member(contract);
+                        let parts = core.part_of_new_member(&group, contract, &share)?;
+                        Some(core.terms_of_member(contract, share, parts))
+                    }
+                    None => core.terms(&shares, wish),
+                }
+            }
+            Wish::Service(_) => core.terms(&core.shares(volume), wish),
         }
     }
 
@@ -67,6 +78,11 @@ impl Node {
         let streams = room.streams.iter().filter_map(|&id| self.streams.get(id));
         let streams = streams.filter(|stream| stream.volume == volume);
         let streams = streams.map(|stream| {
+            if let Some(group) = stream.group {
+                let share = stream.shares(core).swap_remove(0);
+                let parts = core.part_of_member(&group);
+                return Some(core.terms_of_member(&stream.contract, share, parts));
+            }
             let wish = Wish::Stream(stream.mode, stream.contract);
             core.terms(&stream.shares(core), &wish)
         });
@@ -104,6 +120,17 @@ impl Node {
 }
 
 impl Core {
+    /// Of a writer that has these parts of its group's disk.
+    fn terms_of_member(
+        &self,
+        contract: &Contract,
+        share: Share,
+        shares: Vec<(DiskIndex, u64)>,
+    ) -> Terms {
+        let blocks = window_blocks(contract, &[share], Mode::Write, self.late);
+        Terms { window: contract.block * blocks, shares }
+    }
+
     fn terms(&self, shares: &[Share], wish: &Wish) -> Option<Terms> {
         let (window, tasks) = match wish {
             Wish::Stream(mode, contract) | Wish::StreamAtOdds(mode, contract, _) => {

@@ -33,7 +33,8 @@ pub enum DiskAction {
     /// before the program is told of it.)
     Write { offset: Bytes, span: Span, valid: Bytes },
     /// Read what lies from `offset` on into these spans, one behind the other, or write them there:
-    /// reads or writes of several operations, of all that they name. No span is of a region.
+    /// reads or writes of several operations, of all that they name; or blocks of several streams. What is
+    /// read into lies in no region.
     Several { offset: Bytes, direction: Direction, spans: Vec<Span> },
     /// Write these bytes (metadata).
     WriteBytes { offset: Bytes, bytes: Vec<u8> },

@@ -21,6 +21,13 @@ pub enum Error {
         record: Bytes,
         refusal: Box<Refusal>,
     },
+    /// A writer would be written together with others, and so many blocks in one command leave the
+    /// metadata log too little time: its steps have a third of the commit interval each.
+    GroupRefused {
+        members: u32,
+        commit_interval: Duration,
+        refusal: Box<Refusal>,
+    },
     /// With that profile these streams, and the services of these volumes, would not fit;
     /// where both are empty, the metadata log.
     ProfileRefused {
@@ -236,6 +243,7 @@ impl Error {
         match self {
             Self::Refused(refusal) => Some(refusal),
             Self::LogRefused { refusal, .. }
+            | Self::GroupRefused { refusal, .. }
             | Self::ProfileRefused { refusal, .. }
             | Self::GapRefused { refusal, .. }
             | Self::DeliveryRefused { refusal, .. }

@@ -166,6 +166,8 @@ pub struct VolumeStatus {
     pub ownership: Ownership,
     /// Space reserved.
     pub size: Bytes,
+    /// What it has of its disks: of a volume that is not thin its size.
+    pub taken: Bytes,
     /// End of the recorded data.
     pub length: Bytes,
     /// Where what a ring holds begins; none of what is no ring.

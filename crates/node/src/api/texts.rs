@@ -125,6 +125,12 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Refused(refusal) => write!(f, "contract refused: {refusal}"),
+            Error::GroupRefused { members, commit_interval, refusal } => write!(
+                f,
+                "contract refused: {members} blocks in one command leave the metadata log too little \
+                 time, which commits every {commit_interval}: {}; commit less often",
+                Shortage(refusal)
+            ),
             Error::LogRefused { record, refusal } => write!(
                 f,
                 "contract refused: with this writer a record of the metadata log may have {} on \

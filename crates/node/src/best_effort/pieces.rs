@@ -24,7 +24,8 @@ pub(super) fn read_piece(
     span: Span,
 ) {
     let (holder, priority) = (operation.holder(), operation.priority);
-    let offset = location.offset + range.start;
+    // What has no place was never written, so that no byte of it is asked of the disk.
+    let offset = location.offset.unwrap_or_default() + range.start;
     let class = match operation.ticket {
         Some(_) => {
             let place = Lba::containing(offset);

@@ -9,7 +9,7 @@
 use crate::admission::contract;
 use crate::admission::costs::{Costs, log_write};
 use crate::api::*;
-use crate::commits::tasks::{Log, LogTasks, LogWrite, extents_of};
+use crate::commits::tasks::{Adds, Log, LogTasks, LogWrite, extents_of};
 use crate::core::Core;
 use crate::limits;
 use alloc::boxed::Box;
@@ -28,8 +28,8 @@ impl Core {
         contract: &Contract,
         mode: Mode,
     ) -> Result<(), Error> {
-        let extents = self.record_extents(volume, contract, mode);
-        let before = self.commits.log.note(volume, Some(extents));
+        let adds = self.record_adds(volume, contract, mode);
+        let before = self.commits.log.note(volume, Some(adds));
         let wanted = self.commits.log.wanted();
         if wanted <= self.commits.log.size || !self.config.admission {
             return Ok(());
@@ -43,8 +43,8 @@ impl Core {
 
     /// What a writer of a volume adds to records, at the commit interval of now.
     pub(crate) fn log_notes(&mut self, volume: VolumeId, contract: &Contract, mode: Mode) {
-        let extents = self.record_extents(volume, contract, mode);
-        self.commits.log.note(volume, Some(extents));
+        let adds = self.record_adds(volume, contract, mode);
+        self.commits.log.note(volume, Some(adds));
     }
 
     /// Lets the log's contracts hold what was noted, where they are admitted; the store is to be
@@ -67,16 +67,16 @@ impl Core {
 
     /// Whether the log's contracts would have to grow for what a writer of a volume adds.
     pub(crate) fn log_grows(&mut self, volume: VolumeId, contract: &Contract, mode: Mode) -> bool {
-        let extents = self.record_extents(volume, contract, mode);
+        let adds = self.record_adds(volume, contract, mode);
         let log = &mut self.commits.log;
-        let before = log.note(volume, Some(extents));
+        let before = log.note(volume, Some(adds));
         let grows = log.wanted() > log.size;
         log.note(volume, before);
         grows
     }
 
-    /// Extents that a writer of a volume may come to between two commits.
-    fn record_extents(&self, volume: VolumeId, contract: &Contract, mode: Mode) -> u64 {
+    /// What a writer of a volume may come to between two commits.
+    fn record_adds(&self, volume: VolumeId, contract: &Contract, mode: Mode) -> Adds {
         let found = self.store.volume(volume);
         let placement = found.map(|volume| volume.placement());
         // What a ring gives up is a change that is shorter than that of an extent.
@@ -88,7 +88,13 @@ impl Core {
             _ => Duration::ZERO,
         };
         let late = self.config.host_latency.max(limits::RECORD_LATE).saturating_add(response);
-        extents_of(contract, mode, disks, self.config.commit_interval, late) + gives_up
+        let extents = extents_of(contract, mode, disks, self.config.commit_interval, late);
+        // A member's window is a block longer. (A block that was synced in part gets a second place: more of
+        // these than best effort leaves room for take longer.)
+        let is_thin = found.is_some_and(|volume| volume.is_thin());
+        let extents = extents.saturating_add(u64::from(is_thin));
+        let placed = if is_thin { extents } else { 0 };
+        Adds { extents: extents + gives_up, placed }
     }
 
     /// The writer of a volume has gone.

@@ -20,8 +20,12 @@ impl Node {
         let stream = self.streams.get(id).filter(|stream| stream.mode.writes())?;
         // All blocks of the window may have to be written first, a period apart, at the worst
         // on one disk; then the one that is filled in part; each is there a period later.
-        let period = stream.tasks.iter().map(|joined| joined.task.period).max()?;
-        Some(commits.saturating_add(period.saturating_mul(stream.window.len() + 3)))
+        // A member's wait for their group's next request, too.
+        let of_group = stream.group.map(|group| group.period);
+        let of_tasks = stream.tasks.iter().map(|joined| joined.task.period).max();
+        let period = of_tasks.or(of_group)?;
+        let more = 3 + u64::from(of_group.is_some());
+        Some(commits.saturating_add(period.saturating_mul(stream.window.len() + more)))
     }
 
     /// What the metadata log has to write.

@@ -51,19 +51,28 @@ impl LogTasks {
     }
 }
 
+/// What the writer of a volume adds to records: what it may come to between two commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Adds {
+    pub extents: u64,
+    /// Places that extents of a thin volume get.
+    pub placed: u64,
+}
+
 /// What the log has to write, and what its contracts hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
-    /// The extents that the writer of a volume may come to between two commits.
-    writers: BTreeMap<VolumeId, u64>,
+    writers: BTreeMap<VolumeId, Adds>,
     pub extents: u64,
+    placed: u64,
     /// What the contracts hold.
     pub size: Bytes,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self { writers: BTreeMap::new(), extents: 0, size: limits::METADATA_PIECE }
+        let (extents, placed) = (0, 0);
+        Self { writers: BTreeMap::new(), extents, placed, size: limits::METADATA_PIECE }
     }
 }
 
@@ -92,6 +101,7 @@ impl Log {
         let content = RecordContent {
             changes: limits::RECORD_CHANGES,
             extents: self.extents + limits::RECORD_EXTENTS,
+            placed: self.placed,
             lengths: self.writers.len() as u64 + limits::RECORD_EXTENTS,
             recorded: self.writers.len() as u64,
         };
@@ -113,13 +123,15 @@ impl Log {
     pub(crate) fn piece(&self) -> Bytes {
         Self::pieces_of(self.size).1
     }
-    /// From now on the writer of a volume may come to so many extents. Gives what it was.
-    pub(crate) fn note(&mut self, volume: VolumeId, extents: Option<u64>) -> Option<u64> {
-        let before = match extents {
-            Some(extents) => self.writers.insert(volume, extents),
+    /// From now on the writer of a volume may come to so much. Gives what it was.
+    pub(crate) fn note(&mut self, volume: VolumeId, adds: Option<Adds>) -> Option<Adds> {
+        let before = match adds {
+            Some(adds) => self.writers.insert(volume, adds),
             None => self.writers.remove(&volume),
         };
-        self.extents = self.extents - before.unwrap_or(0) + extents.unwrap_or(0);
+        let (less, more) = (before.unwrap_or_default(), adds.unwrap_or_default());
+        self.extents = self.extents - less.extents + more.extents;
+        self.placed = self.placed - less.placed + more.placed;
         before
     }
 }

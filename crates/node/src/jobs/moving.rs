@@ -47,6 +47,7 @@ impl Core {
             return Err(Unmoved::Written);
         }
         let location = self.store.locate(volume, index).expect("the volume has the extent");
+        let from = location.offset.expect("it lies on a suspect extent");
         let to = self.store.reserve(volume, index).map_err(|error| match error {
             store::StoreError::NoSpace { .. } => Unmoved::NoSpace,
             error => Unmoved::Store(error),
@@ -56,7 +57,7 @@ impl Core {
             return Err(Unmoved::NoMemory);
         };
         self.writes.watch((volume, index));
-        let (from, written, at) = (location.offset, location.written, Bytes::ZERO);
+        let (written, at) = (location.written, Bytes::ZERO);
         let upto = written.span().end;
         let (command, abandoned) = (None, false);
         let one = Move { volume, index, from, to, written, upto, at, span, command, abandoned };
@@ -235,6 +236,9 @@ impl Node {
         for id in streams {
             let stream = self.streams.get_mut(id).expect("it is open");
             let (contract, mode) = (stream.contract, stream.mode);
+            if stream.group.is_some() {
+                continue; // it may lie anywhere as it is
+            }
             let asked = self.core.tasks(&contract, &shares, mode);
             if asked.is_some_and(|asked| stream.has_tasks(&asked)) {
                 continue;

@@ -140,6 +140,11 @@ impl Node {
                 streams.push(stream.id);
             }
         }
+        for group in self.core.groups.all.values().filter(|group| group.task.disk == disk) {
+            if !fits(self.core.task_now(&group.task)) {
+                streams.extend(self.members_of(group));
+            }
+        }
         let mut volumes = Vec::new();
         for (holder, name) in self.served() {
             let (service, _) = self.core.services.of(holder);

@@ -8,14 +8,16 @@
 use crate::admission::contract::refused;
 use crate::admission::costs::{Costs, piece_within};
 use crate::api::*;
+use crate::groups::group::Group;
 use crate::node::Node;
+use crate::streams::stream::Stream;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use disk::{BusPlan, BusShare, Profile};
 use sched::{Task, TaskId};
 use store::EXTENT;
-use units::Instant;
+use units::{Direction, Instant};
 
 /// A task and what it is to become.
 type Change = (TaskId, Task, Task, Option<StreamId>);
@@ -203,6 +205,15 @@ impl Node {
                 }
             }
         }
+        for group in self.core.groups.all.values().filter(|group| group.task.disk == disk) {
+            match self.core.seen(disk).task(&group.contract, &group.share, Direction::Write) {
+                Ok(task) => changes.push((group.task.id, group.task.task, task, None)),
+                Err(refusal) => {
+                    first.get_or_insert(refusal);
+                    streams.extend(self.members_of(group));
+                }
+            }
+        }
         // What becomes cheaper first, so that there is room for what does not.
         changes.sort_by_key(|(_, old, new, _)| new.cost > old.cost || new.deadline < old.deadline);
         changes.retain(|(_, old, new, _)| old != new);
@@ -212,6 +223,9 @@ impl Node {
                 Err(refusal) => {
                     first.get_or_insert(refused(disk, &refusal));
                     streams.extend(stream);
+                    let mut groups = self.core.groups.all.values();
+                    let of_it = groups.find(|group| group.task.id == id && group.task.disk == disk);
+                    streams.extend(of_it.into_iter().flat_map(|group| self.members_of(group)));
                 }
             }
         }
@@ -243,7 +257,20 @@ impl Node {
         Ok(self.core.log_wanted(disk)?.into_iter().map(change).collect())
     }
 
+    /// The streams in a group.
+    pub(crate) fn members_of(&self, group: &Group) -> Vec<StreamId> {
+        let (on, core) = ((group.task.disk, group.task.id), &self.core);
+        let task =
+            |id| core.groups.all.get(&id).map(|group: &Group| (group.task.disk, group.task.id));
+        let is_in = |stream: &&Stream| stream.group.and_then(task) == Some(on);
+        self.streams.iter().filter(is_in).map(|stream| stream.id).collect()
+    }
+
     fn note_task(&mut self, on: (DiskIndex, TaskId), stream: Option<StreamId>, task: Task) {
+        let mut groups = self.core.groups.all.values_mut();
+        if let Some(group) = groups.find(|group| (group.task.disk, group.task.id) == on) {
+            group.task.task = task;
+        }
         let Some(stream) = stream.and_then(|id| self.streams.get_mut(id)) else { return };
         for joined in stream.tasks.iter_mut().filter(|joined| (joined.disk, joined.id) == on) {
             joined.task = task;

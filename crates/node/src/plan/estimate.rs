@@ -32,6 +32,13 @@ impl Likely {
     }
 }
 
+impl Likely {
+    /// One of those that are in it is another.
+    pub(super) fn becomes(&mut self, before: &Self, after: Self) {
+        self.0 = self.0.saturating_sub(before.0).saturating_add(after.0);
+    }
+}
+
 impl AddAssign for Likely {
     fn add_assign(&mut self, other: Self) {
         self.0 = self.0.saturating_add(other.0);

@@ -9,6 +9,7 @@
 
 mod compare;
 mod estimate;
+mod groups;
 mod modes;
 
 pub use compare::{Alternative, Variation};
@@ -23,6 +24,7 @@ use crate::limits;
 use crate::memory::arena::Arena;
 use crate::volumes::rings;
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use disk::Profile;
@@ -178,6 +180,8 @@ struct Demand {
     tasks: Vec<Option<Task>>,
     likely: Vec<Likely>,
     window: Bytes,
+    /// It is written together with others.
+    group: Option<groups::Key>,
 }
 
 impl Demand {
@@ -323,6 +327,7 @@ impl Planner {
             planner: self.clone(),
             kinds: Vec::new(),
             stops: None,
+            groups: BTreeMap::new(),
         };
         for (at, wanted) in list.iter().enumerate() {
             trial.admit(at, wanted)?;
@@ -346,8 +351,9 @@ impl Planner {
     /// What one of a kind asks; the outer error where it makes no sense, the inner
     /// where even idle disks could not keep it.
     fn demand(&self, wanted: &Wanted) -> Result<Result<Demand, Refusal>, Error> {
-        let shares = self.shares_of(&wanted.placement)?;
+        let mut shares = self.shares_of(&wanted.placement)?;
         let seen = |share: &Share| self.disks[share.disk.as_usize()].seen();
+        let mut group = None;
         let (tasks, window): (Result<Vec<_>, _>, _) = match &wanted.what {
             Whose::Service(service) => {
                 service.check()?;
@@ -365,6 +371,12 @@ impl Planner {
                     let rule = "a plan counts reading and writing as a stream each";
                     return Err(Error::Invalid { what: "mode", rule });
                 };
+                group = self.group_of(wanted, (mode, contract), &shares);
+                if group.is_some() {
+                    shares.iter_mut().for_each(|share| {
+                        *share = Share { members: 1, ..share.of_member(contract) };
+                    });
+                }
                 let task = |share| seen(share).task(contract, share, way).map(Some);
                 let late = self.config.host_latency;
                 let blocks = contract::window_blocks(contract, &shares, mode, late);
@@ -375,7 +387,7 @@ impl Planner {
             let likely = shares.iter().zip(&tasks).map(|(share, task)| {
                 task.map_or(Likely::default(), |task| self.likely(wanted, share, &task))
             });
-            Demand { likely: likely.collect(), shares, tasks, window }
+            Demand { likely: likely.collect(), shares, tasks, window, group }
         }))
     }
 
@@ -410,6 +422,7 @@ struct Trial {
     disks: Vec<TrialDisk>,
     kinds: Vec<Entry>,
     stops: Option<Stop>,
+    groups: BTreeMap<groups::Key, groups::Planned>,
 }
 
 #[derive(Clone)]
@@ -451,6 +464,21 @@ impl TrialDisk {
     }
 }
 
+impl TrialDisk {
+    /// A group has this task, in the place of the one that it had.
+    fn note_group(&mut self, kind: usize, task: Task, had_one: bool) {
+        let likely = Likely::of(&task, task.cost);
+        let last = self.tasks.iter_mut().rfind(|last| last.kind == Some(kind) && last.fits);
+        match last.filter(|_| had_one) {
+            Some(last) => {
+                self.likely.becomes(&Likely::of(&last.task, last.task.cost), likely);
+                last.task = task;
+            }
+            None => self.note(Some(kind), true, task, likely),
+        }
+    }
+}
+
 impl Trial {
     fn admit(&mut self, at: usize, wanted: &Wanted) -> Result<(), Error> {
         let demand = self.planner.demand(wanted)?;
@@ -480,6 +508,18 @@ impl Trial {
         demand: &'a Result<Demand, Refusal>,
         wanted: &Wanted,
     ) -> Result<&'a Demand, Error> {
+        if let Ok(demand) = demand
+            && let Some(group) = demand.group
+        {
+            self.fits_into_group(demand, group)?;
+            return match demand.window > self.planner.memory {
+                true => {
+                    let (asked, free) = (demand.window, self.planner.memory);
+                    Err(Error::NoMemory { asked, free })
+                }
+                false => Ok(demand),
+            };
+        }
         let fits = demand.as_ref().map_err(Clone::clone).and_then(|demand| {
             for (share, task) in demand.promised() {
                 let set = &self.planner.disks[share.disk.as_usize()].set;
@@ -514,6 +554,9 @@ impl Trial {
     }
 
     fn take(&mut self, at: usize, demand: &Demand) {
+        if let Some(group) = demand.group {
+            return self.take_into_group(at, demand, group);
+        }
         let parts = demand.shares.iter().zip(&demand.tasks).zip(&demand.likely);
         for ((share, task), likely) in parts {
             let disk = share.disk.as_usize();

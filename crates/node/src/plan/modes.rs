@@ -86,6 +86,12 @@ impl Planner {
     /// The entry in the block that the pool would choose.
     fn in_own_blocks(&self, wanted: &Wanted) -> Result<Wanted, Error> {
         let mut wanted = wanted.clone();
+        if self.is_grouped(&wanted)
+            && let Whose::Stream { contract, .. } = &mut wanted.what
+        {
+            (contract.block, wanted.placement.run) = (EXTENT, EXTENT);
+            return Ok(wanted);
+        }
         // The longest runs there are, so that no block is ruled out.
         wanted.placement.run = wanted.placement.run.max(RUN_MAX);
         let shares = self.shares_of(&wanted.placement)?;

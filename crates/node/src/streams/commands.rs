@@ -39,7 +39,8 @@ impl Stream {
         let mut on = DiskIndex(0);
         for (extent, within) in extents(range) {
             let at = core.store.locate(self.volume, extent).expect("a block of the volume");
-            let offset = at.offset + within.start;
+            // What has no place was never written, so that no byte of it is asked of the disk.
+            let offset = at.offset.unwrap_or_default() + within.start;
             let range = EXTENT * extent + within.start..EXTENT * extent + within.end;
             assert!(runs.is_empty() || on == at.disk, "a block lies on one disk");
             on = at.disk;
@@ -127,7 +128,10 @@ impl Stream {
         len: Bytes,
     ) -> (DiskIndex, Parts) {
         let start = self.contract.block * block;
-        let (disk, runs) = self.runs(core, &(start..start + len));
+        let range = start..start + len;
+        let is_placed = |(extent, _)| core.store.is_placed(self.volume, extent);
+        assert!(extents(&range).all(is_placed), "space is taken before there is room");
+        let (disk, runs) = self.runs(core, &range);
         let (place, is_all) = (self.place(start), runs.len() == 1);
         let part = |Run { offset, range }: Run| {
             let claim = Some(core.writes.claim_run(self.volume, &range));

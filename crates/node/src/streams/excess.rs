@@ -55,6 +55,7 @@ impl Stream {
         len: Bytes,
     ) -> bool {
         self.mode == Mode::Write
+            && self.group.is_none()
             && !self.closing
             && self.going.is_none()
             && self.has_room_beyond(core, now, upto)

@@ -61,6 +61,7 @@ impl Stream {
             core.answer(ticket, Err(Error::Invalid { what: "offset", rule }));
             return self.load(core, now);
         }
+        self.promise_no_more(core);
         // What was loaded and never written is forgotten.
         let slots = (0..self.window.len()).map(|_| Slot::Open).collect();
         self.window.replace(self.block_at(to), slots);

@@ -18,12 +18,12 @@
 //! what a part writes behind its bytes is zeros or the program's own.
 
 use crate::api::*;
-use crate::core::Core;
+use crate::core::{Core, Parts};
 use crate::limits;
 use crate::streams::stream::{DurableAsk, Partial, Slot, Stream};
 use crate::volumes::services::Turn;
 use crate::volumes::slack::in_slack;
-use crate::volumes::writes::End;
+use crate::volumes::writes::{Claim, End};
 use crate::work::{BlockPart, Owner};
 use sched::Class;
 use store::EXTENT;
@@ -41,7 +41,7 @@ impl Stream {
         let is_awaited = |ask: &DurableAsk| ask.urgent && ask.at_least > sent;
         let is_wanted = upto > sent && (ends || self.durable_asks.iter().any(is_awaited));
         // One that the disk has is followed by another when it has ended.
-        let may_go = self.partial.is_none_or(|partial| core.waits(partial.id));
+        let may_go = self.partial.is_none_or(|partial| self.may_replace(core, &partial));
         if is_wanted && may_go && self.written() >= self.contract.block * block {
             self.send(core, now, block, upto % self.contract.block);
         }
@@ -57,7 +57,7 @@ impl Stream {
             block == self.block_at(partial.upto) || start / EXTENT == partial.upto / EXTENT
         };
         let partial = self.partial.filter(is_behind);
-        if partial.is_none_or(|partial| core.waits(partial.id)) {
+        if partial.is_none_or(|partial| self.may_replace(core, &partial)) {
             self.send(core, now, block, self.contract.block);
         }
     }
@@ -74,6 +74,9 @@ impl Stream {
     /// Sends the first `len` bytes of a block to its disk, in the place of a part of it that
     /// waits, where one does.
     fn send(&mut self, core: &mut Core, now: Instant, block: u64, len: Bytes) {
+        if self.group.is_some() {
+            return self.send_in_group(core, now, block, len);
+        }
         let block_len = self.contract.block;
         let start = block_len * block;
         let waiting = self.partial.take_if(|partial| partial.upto / block_len == block);
@@ -82,12 +85,7 @@ impl Stream {
             core.writes.end_run(&mut core.store, self.volume, &range, partial.claim, End::Failed);
         }
         let (disk, parts) = self.writing(core, block, len, len.round_up(limits::BLOCK_MIN));
-        let Some((_, Owner::Block { part: BlockPart { claim: Some(claim), .. }, .. })) =
-            parts.first()
-        else {
-            unreachable!("what a stream writes is claimed")
-        };
-        let claim = *claim;
+        let claim = Self::claim_of(&parts);
         let own = Class::RealTime(self.writing_task_on(disk).id);
         let is_whole = len == self.contract.block;
         let redirected = waiting.filter(|partial| {
@@ -122,14 +120,23 @@ impl Stream {
             }
         };
         if !is_whole {
-            self.partial = Some(Partial { id, claim, upto: start + len });
+            self.partial = Some(Partial { id, claim, upto: start + len, at: None });
         }
         *self.window.get_mut(block).expect("a block of the window") = Slot::Moving(id);
     }
 
-    /// A part that waits in the slack has the stream's turn, when that comes.
+    /// The first claim of what writes a block.
+    pub(crate) fn claim_of(parts: &Parts) -> Claim {
+        match parts.first() {
+            Some((_, Owner::Block { part: BlockPart { claim: Some(claim), .. }, .. })) => *claim,
+            _ => unreachable!("what a stream writes is claimed"),
+        }
+    }
+
+    /// A part that waits in the slack has the stream's turn, when that comes. (A member's goes with its
+    /// group.)
     fn let_partial_have_the_turn(&mut self, core: &mut Core, now: Instant) {
-        let Some(partial) = self.partial else { return };
+        let Some(partial) = self.partial.filter(|_| self.group.is_none()) else { return };
         if !matches!(core.waits_as(partial.id), Some(Class::BestEffort { .. })) {
             return;
         }
@@ -142,7 +149,7 @@ impl Stream {
 
     /// Wakes up when a part that waits in the slack may have the stream's turn.
     pub(crate) fn wake_for_partial(&mut self, core: &mut Core) {
-        let Some(partial) = self.partial else { return };
+        let Some(partial) = self.partial.filter(|_| self.group.is_none()) else { return };
         if matches!(core.waits_as(partial.id), Some(Class::BestEffort { .. })) {
             let turn = core.next_release(self.writing_task_on(partial.id.disk()));
             self.wake_by(core, turn);

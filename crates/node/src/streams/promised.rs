@@ -40,7 +40,13 @@ impl Node {
             let rule = "those of a stream that may be late now and then stay; open another one";
             return Err(Error::Invalid { what: "rate and burst", rule });
         }
-        let shares = stream.shares(core);
+        let group = core.group_after(stream, contract)?;
+        let shares = match group {
+            Some(_) => {
+                core.shares(stream.volume).iter().map(|one| one.of_member(contract)).collect()
+            }
+            None => stream.shares(core),
+        };
         let blocks = contract::window_blocks(contract, &shares, stream.mode, core.late);
         if stream.mode.writes() {
             let volume = core.store.volume(stream.volume).expect("open volumes stay");
@@ -54,9 +60,14 @@ impl Node {
         // Where the log's contracts would grow, it is both or neither.
         let writes = mode.writes();
         let grows = writes && core.log_grows(volume, contract, mode);
-        let disks = (0..core.disks.len() as u16).map(DiskIndex).filter(|_| grows);
+        let moves = group.is_some_and(|group| stream.group != Some(group));
+        let disks = (0..core.disks.len() as u16).map(DiskIndex).filter(|_| grows || moves);
+        let groups = core.groups.clone();
         let changed = core.attempt(disks, |core| {
-            let tasks = core.change(now, contract, &shares, mode, &stream.tasks)?;
+            let tasks = match group {
+                Some(group) => core.move_member(now, stream, group, contract, &shares[0])?,
+                None => core.change(now, contract, &shares, mode, &stream.tasks)?,
+            };
             if writes {
                 core.log_takes(now, volume, contract, mode)?;
             }
@@ -65,7 +76,10 @@ impl Node {
         match changed {
             Ok(tasks) => {
                 stream.grow(more);
-                let begins = core.begins(&tasks).max(now);
+                let begins = match group {
+                    Some(group) => core.group_begins(&group).max(now),
+                    None => core.begins(&tasks).max(now),
+                };
                 stream.change(core, now, begins, contract, tasks, blocks);
                 stream.hold_back(core, now, has_writer);
                 let window = stream.contract.block * blocks;
@@ -74,6 +88,7 @@ impl Node {
                 Ok(Reply::Stream { stream: id, window })
             }
             Err(error) => {
+                core.groups = groups;
                 stream.give(core, more);
                 Err(error)
             }
@@ -89,6 +104,9 @@ impl Node {
     ) -> Result<Option<Promised>, Error> {
         let core = &mut self.core;
         let stream = self.streams.get_mut(id).expect("it is open");
+        if stream.group.is_some() {
+            return Ok(None); // its volume may lie anywhere as it is
+        }
         let shares = stream.shares(core);
         let (contract, mode) = (stream.contract, stream.mode);
         contract::check_block(&contract, &shares, |disk| core.seen(disk).profile)?;

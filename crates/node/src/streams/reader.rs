@@ -249,7 +249,7 @@ impl Stream {
             Slot::Failed(..) => self.declare_gap(core, now, has_writer),
             Slot::Moving(id) => self.wait_for_block(core, now, (block, id), has_writer),
             // The writer has not filled this block yet, or nobody has asked for it since a jump.
-            Slot::Open | Slot::Loaded | Slot::Nowhere => {}
+            Slot::Full | Slot::Open | Slot::Loaded | Slot::Nowhere => {}
         }
     }
 

@@ -171,7 +171,7 @@ impl Stream {
                     new[at as usize] = (slot, place);
                     continue;
                 }
-                (Slot::Ready | Slot::Loaded | Slot::Open | Slot::Failed(..), _) => {}
+                (Slot::Ready | Slot::Full | Slot::Loaded | Slot::Open | Slot::Failed(..), _) => {}
             }
             if with_disk == 0 {
                 free.push(place);

@@ -16,12 +16,13 @@ use crate::admission::contract::{self, Joined, Share};
 use crate::admission::odds::AtOdds;
 use crate::api::*;
 use crate::core::Core;
+use crate::groups::group::GroupId;
 use crate::limits;
 use crate::memory::places::WindowMemory;
 use crate::streams::landing::Landed;
 use crate::streams::shared::Shared;
 use crate::volumes::writes::Claim;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::ops::Range;
 use playout::{Account, Ask, Pace, Window};
@@ -37,6 +38,8 @@ pub(crate) enum Slot {
     /// Of a stream that reads and writes: what the volume holds is in memory, and the program
     /// may change it.
     Loaded,
+    /// Of a writer in a group: full, and waits for the group's next request.
+    Full,
     /// A command is waiting or under way.
     Moving(CommandId),
     /// Reader: in memory. Writer: on the disk.
@@ -91,6 +94,8 @@ pub(crate) struct Partial {
     pub claim: Claim,
     /// The volume offset behind it.
     pub upto: Bytes,
+    /// Of a writer in a group: where on the disk, where that is a place of its own.
+    pub at: Option<Bytes>,
 }
 
 #[derive(Clone, Debug)]
@@ -99,7 +104,14 @@ pub(crate) struct Stream {
     pub volume: VolumeId,
     pub mode: Mode,
     pub contract: Contract,
+    /// None of a writer in a group.
     pub tasks: Vec<Joined>,
+    /// Writer: it is written together with others.
+    pub group: Option<GroupId>,
+    /// Writer in a group: blocks for which space is promised.
+    pub promised: BTreeSet<u64>,
+    /// Writer in a group: by when full blocks are to be on the disk.
+    pub full: BTreeMap<u64, Instant>,
     /// Its requests may be late now and then.
     pub odds: Option<AtOdds>,
     /// Tasks of before a resize, left once no command up to the named one is
@@ -181,7 +193,7 @@ impl Stream {
         volume: VolumeId,
         mode: Mode,
         contract: Contract,
-        tasks: Vec<Joined>,
+        (tasks, group): (Vec<Joined>, Option<GroupId>),
         (home, places, shared): (WindowMemory, Vec<Bytes>, bool),
         (start, in_a_row): (Bytes, u64),
         now: Instant,
@@ -193,6 +205,9 @@ impl Stream {
             mode,
             contract,
             tasks,
+            group,
+            promised: BTreeSet::new(),
+            full: BTreeMap::new(),
             odds: None,
             retired: Vec::new(),
             window: Window::new(start / contract.block, slots),
@@ -262,7 +277,11 @@ impl Stream {
 
     /// How its volume's extents are shared out, and how late its requests may be.
     pub(crate) fn shares(&self, core: &Core) -> Vec<Share> {
-        core.shares_with(self.volume, self.odds)
+        let mut shares = core.shares_with(self.volume, self.odds);
+        if self.group.is_some() {
+            shares.iter_mut().for_each(|share| *share = share.of_member(&self.contract));
+        }
+        shares
     }
 
     /// Writer: from the first block that is not on the disk to where the program writes next.
@@ -412,9 +431,11 @@ impl Stream {
         blocks: u64,
     ) {
         let released = self.tasks.iter().map(|joined| joined.task.period).max();
+        let released = released.or(self.group.map(|group| group.period));
         let follows = Pace::follows(contract, blocks, begins, now, released.unwrap_or_default());
         self.contract = *contract;
         self.tasks = tasks;
+        self.in_group_of(core, now);
         self.window.target = blocks;
         if self.mode != Mode::Write && !self.primed {
             self.steady = self.steady.max(follows);
@@ -429,7 +450,7 @@ impl Stream {
     pub(crate) fn moving(&self) -> bool {
         !self.strays.is_empty()
             || self.early_with_disk().is_some()
-            || self.window.iter().any(|(_, slot)| matches!(slot, Slot::Moving(_)))
+            || self.window.iter().any(|(_, slot)| matches!(slot, Slot::Moving(_) | Slot::Full))
     }
 
     /// A command has ended whose block had left the window: its place is free for one
@@ -530,7 +551,11 @@ impl Stream {
     }
 
     /// Leaves every disk.
-    pub(crate) fn leave(&mut self, core: &mut Core) {
+    pub(crate) fn leave(&mut self, core: &mut Core, now: Instant) {
+        self.promise_no_more(core);
+        if let Some(group) = self.group {
+            core.leave_group(now, group, Some(self.id));
+        }
         core.leave(&self.tasks);
         for (tasks, _) in &self.retired {
             core.leave(tasks);
@@ -596,7 +621,10 @@ impl Stream {
             durable: self.durable,
             account: self.account,
             open_since: self.open_since,
-            shares: contract::used(&tasks),
+            shares: match self.group {
+                Some(group) => core.part_of_member(&group),
+                None => contract::used(&tasks),
+            },
             miss: self.odds.map(|odds| odds.miss),
             promised: false,
         }
@@ -622,7 +650,12 @@ pub(crate) fn admit(
         }
     };
     contract::check_block(asked, &shares, |disk| core.seen(disk).profile)?;
-    let blocks = contract::window_blocks(asked, &shares, mode, core.late);
+    let mut group = core.group_for(volume, (mode, asked), &shares);
+    let mut shares: Vec<Share> = match group {
+        Some(_) => shares.iter().map(|share| share.of_member(asked)).collect(),
+        None => shares,
+    };
+    let mut blocks = contract::window_blocks(asked, &shares, mode, core.late);
     if mode.writes() {
         let on = core.store.volume(volume).expect("it was found");
         core.check_ring(on, asked, (&shares, mode))?;
@@ -632,11 +665,32 @@ pub(crate) fn admit(
         Mode::Write | Mode::Update => Duration::ZERO,
     };
     let chunks: Vec<_> = shares.iter().map(|one| (one.disk, core.chunk(one.disk))).collect();
-    let tasks = core.join(now, asked, (&shares, &[]), mode, patience)?;
+    let tasks = match group {
+        Some(id) => match core.join_group(now, id, asked, &shares[0]) {
+            Ok(()) => Ok(Vec::new()),
+            Err(Error::Refused(refusal)) if refusal.undecided => Err(Error::Refused(refusal)),
+            // By itself it may fit: its block is shorter than the group's command.
+            Err(error) => {
+                let search = core.search.take();
+                group = None;
+                shares = core.shares(volume);
+                blocks = contract::window_blocks(asked, &shares, mode, core.late);
+                core.join(now, asked, (&shares, &[]), mode, patience).map_err(|_| {
+                    core.search = search;
+                    error
+                })
+            }
+        },
+        None => core.join(now, asked, (&shares, &[]), mode, patience),
+    }?;
+    let leave = |core: &mut Core| match group {
+        Some(group) => core.leave_group(now, group, None),
+        None => core.leave(&tasks),
+    };
     let places = match home.take(core, asked.block, blocks) {
         Ok(places) => places,
         Err(error) => {
-            core.leave(&tasks);
+            leave(core);
             core.put_chunks_back(now, &chunks);
             return Err(error);
         }
@@ -644,17 +698,18 @@ pub(crate) fn admit(
     if mode.writes()
         && let Err(error) = core.log_takes(now, volume, asked, mode)
     {
-        core.leave(&tasks);
+        leave(core);
         core.put_chunks_back(now, &chunks);
         home.leave(core, asked.block, places.into_iter());
         return Err(error);
     }
-    Ok(Admitted { tasks, places, odds })
+    Ok(Admitted { tasks, group, places, odds })
 }
 
 /// What a stream was given.
 pub(crate) struct Admitted {
     pub tasks: Vec<Joined>,
+    pub group: Option<GroupId>,
     pub places: Vec<Bytes>,
     pub odds: Option<AtOdds>,
 }

@@ -251,7 +251,8 @@ impl Stream {
                     self.tell(core, Ok(Reply::Gap { offset, len }), whole, None);
                 }
             }
-            Some(Slot::Moving(_) | Slot::Open | Slot::Loaded | Slot::Nowhere) | None => {}
+            Some(Slot::Moving(_) | Slot::Full | Slot::Open | Slot::Loaded | Slot::Nowhere)
+            | None => {}
         }
     }
 
@@ -273,6 +274,9 @@ impl Stream {
         let is_near = block < self.block_at(shared.point) + self.window.target;
         let has_room = block < self.window.end() && self.may_fill(core, block);
         if is_near && has_room && self.is_loaded(core, now, block) {
+            if let Err(error) = self.take_space(core, now, block) {
+                return self.tell(core, Err(error), shared.told, None);
+            }
             let span = Span { offset: self.place(shared.told), len: end - shared.told };
             let promise = self.promise_of_room(core, now);
             self.tell(core, Ok(Reply::Room { room: span }), end, Some(promise));

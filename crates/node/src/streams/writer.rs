@@ -130,6 +130,9 @@ impl Stream {
             }
         }
         self.ask = None;
+        if let Err(error) = self.take_space(core, now, block) {
+            return core.answer(ask.ticket, Err(error));
+        }
         self.held = len;
         let span = Span { offset: self.place(self.position), len };
         let promise = self.promise_of_room(core, now);
@@ -150,6 +153,17 @@ impl Stream {
         let end = if result.is_ok() { End::Written } else { End::Failed };
         core.writes.end_run(&mut core.store, self.volume, &part.range, claim, end);
         let Some(result) = self.of_all_parts(block, (&part, is_last), result) else { return };
+        self.wrote(core, now, block, result);
+    }
+
+    /// A block is on the disk, or the part of it that was under way, or the device failed on it.
+    pub(crate) fn wrote(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        block: u64,
+        result: Result<(), (DiskIndex, DeviceError)>,
+    ) {
         let block_len = self.contract.block;
         let partial = self.partial.take_if(|partial| partial.upto / block_len == block);
         match result {

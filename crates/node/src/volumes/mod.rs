@@ -14,4 +14,5 @@ pub(crate) mod service;
 pub(crate) mod services;
 pub(crate) mod serving;
 pub(crate) mod slack;
+mod thin;
 pub(crate) mod writes;

@@ -59,7 +59,7 @@ fn the_longest_record_is_that_of_all_writers_and_of_what_others_may_add() {
     let longest = |extents: u64, writers: u64| {
         let (changes, more) = (limits::RECORD_CHANGES, limits::RECORD_EXTENTS);
         let (extents, lengths, recorded) = (extents + more, writers + more, writers);
-        RecordContent { changes, extents, lengths, recorded }.size_max()
+        RecordContent { changes, extents, placed: 0, lengths, recorded }.size_max()
     };
     let before = driver.node.log();
     assert_eq!(before.record_max, longest(0, 0));

@@ -12,6 +12,7 @@ mod commits;
 mod door;
 mod early;
 mod excess;
+mod groups;
 mod jobs;
 mod long_blocks;
 mod memory;

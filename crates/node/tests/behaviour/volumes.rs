@@ -15,7 +15,8 @@ const KIB4: Bytes = Bytes::kib(4);
 #[test]
 fn a_volume_that_was_made_changed_or_deleted_is_so_after_a_power_cut() {
     let mut driver = Setup::new(2).open();
-    let placement = Placement { disks: vec![DiskIndex(1)], zone: Zone::Inner, run: Bytes::MIB };
+    let placement =
+        Placement { disks: vec![DiskIndex(1)], zone: Zone::Inner, run: Bytes::MIB, thin: false };
     driver.done(create("film", Bytes::mib(3), placement.clone()));
     let mut driver = driver.after_a_power_cut();
     let volume = driver.node.volume("film").expect("it was made");

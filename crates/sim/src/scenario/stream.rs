@@ -150,6 +150,7 @@ impl Streamer {
             Err(
                 error @ (Error::Refused(_)
                 | Error::LogRefused { .. }
+                | Error::GroupRefused { .. }
                 | Error::NoMemory { .. }
                 | Error::Invalid { .. }),
             ) if !self.was_admitted => {

@@ -17,9 +17,23 @@ const PAGE: Bytes = Bytes::kib(4);
 /// A block of two extents.
 const LONG: Bytes = Bytes::mib(2);
 
+/// What volumes and streams of a history are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Extents by themselves, blocks of 64 KiB.
+    Usual,
+    /// Runs and blocks of two extents.
+    Long,
+    /// Thin volumes on one disk. Most writers' blocks are an extent, so that they are written together.
+    Thin,
+}
+
 /// Where volumes lie.
-pub fn placement(is_long: bool) -> Placement {
-    Placement { run: if is_long { LONG } else { Bytes::MIB }, ..Placement::default() }
+pub fn placement(shape: Shape) -> Placement {
+    let run = if shape == Shape::Long { LONG } else { Bytes::MIB };
+    let thin = shape == Shape::Thin;
+    let disks = if thin { vec![node::DiskIndex(0)] } else { Vec::new() };
+    Placement { run, thin, disks, ..Placement::default() }
 }
 pub const VOLUMES: u32 = 3;
 /// Most of what happens, happens near the start of an extent, so that programs meet.
@@ -120,19 +134,18 @@ pub struct Client {
     doing: Doing,
     /// Operations that it still does.
     left: u64,
-    /// Its streams have blocks of 2 MiB, and it makes volumes in runs of that.
-    is_long: bool,
+    shape: Shape,
 }
 
 impl Client {
     pub fn new(number: u32, seed: u64, left: u64, log: Rc<RefCell<Log>>) -> Self {
         let random = Random::new(seed ^ u64::from(number) << 32);
-        Self { number, random, log, doing: Doing::Rest, left, is_long: false }
+        Self { number, random, log, doing: Doing::Rest, left, shape: Shape::Usual }
     }
 
-    /// Its streams have blocks of 2 MiB.
-    pub fn in_long_blocks(mut self, is_long: bool) -> Self {
-        self.is_long = is_long;
+    /// Its streams, and the volumes that it makes, are like this.
+    pub fn of_shape(mut self, shape: Shape) -> Self {
+        self.shape = shape;
         self
     }
 
@@ -203,7 +216,9 @@ impl Client {
         let volume = self.random.below(u64::from(VOLUMES)) as u32;
         let priority =
             *self.random.pick(&[None, Some(Priority::Interactive), Some(Priority::Background)]);
-        let op = match self.random.below(100) {
+        // Of thin volumes what is recorded counts most.
+        let records = self.shape == Shape::Thin && self.random.chance(50);
+        let op = match if records { 85 } else { self.random.below(100) } {
             0..40 => {
                 let range = self.range();
                 let range = WriteRange::new(range.start, range.end - range.start);
@@ -239,7 +254,7 @@ impl Client {
             81..84 => {
                 let size = Bytes::mib(self.random.between(1, 3));
                 self.doing = Doing::Create(volume, size);
-                let placement = placement(self.is_long);
+                let placement = placement(self.shape);
                 Op::VolumeCreate { name: name(volume), size, placement, access: Default::default() }
             }
             84 => {
@@ -254,11 +269,15 @@ impl Client {
             }
             number => {
                 let mode = if number < 94 { Mode::Write } else { Mode::Read };
-                let (block, rate, most, places) = match self.is_long {
+                let (block, rate, most, places) = match self.shape {
+                    Shape::Long => (LONG, 3_000_000, LONG, 2),
+                    Shape::Thin if self.random.chance(80) => {
+                        let rate = *self.random.pick(&[2_000_000, 2_000_000, 2_000_000, 1_000_000]);
+                        (Bytes::MIB, rate, Bytes::MIB, 3)
+                    }
                     // Slow ones leave room for a shrink behind them.
-                    false if self.random.chance(50) => (Bytes::kib(64), 20_000, Bytes::kib(256), 8),
-                    false => (Bytes::kib(64), 300_000, Bytes::kib(256), 20),
-                    true => (LONG, 3_000_000, LONG, 2),
+                    _ if self.random.chance(50) => (Bytes::kib(64), 20_000, Bytes::kib(256), 8),
+                    _ => (Bytes::kib(64), 300_000, Bytes::kib(256), 20),
                 };
                 let contract = Contract { rate: Rate::per_second(rate), block, burst: most };
                 let start = block * self.random.below(places);
@@ -271,8 +290,10 @@ impl Client {
 
     /// The next step of a recording or a playback.
     fn go_on(&mut self, context: &mut Context<'_>, mut stream: Stream) {
-        let most = if self.is_long { 256 } else { 16 };
-        let (id, len_max) = (stream.id, PAGE * self.random.between(1, most));
+        let most = if self.shape == Shape::Usual { 16 } else { 256 };
+        let is_whole = self.shape == Shape::Thin && self.random.chance(60);
+        let pages = if is_whole { most } else { self.random.between(1, most) };
+        let (id, len_max) = (stream.id, PAGE * pages);
         let op;
         (self.doing, op) = match stream.left {
             0 => (Doing::StreamClose(stream), Op::StreamClose { stream: id }),

@@ -10,7 +10,7 @@
 mod client;
 
 use crate::common::{MEMORY, config, model, world_of};
-use client::{CELL, Client, Log, VOLUMES, name, placement, stamps};
+use client::{CELL, Client, Log, Shape, VOLUMES, name, placement, stamps};
 use node::{Node, Op, Policy, Reply};
 use sim::history::{Event, Kind, Violation, check};
 use sim::{AnyOrder, Fault, Ordering, Random, SimDisk, Timing, World};
@@ -69,11 +69,13 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
     if is_cached {
         world.node.cache_reads();
     }
-    // In every third history blocks are longer than extents, and lie in pieces: what is between
-    // the volumes is taken and given back.
-    let is_long = seed % 3 == 2;
+    // In every fourth history blocks are longer than extents, and lie in pieces: what is between
+    // the volumes is taken and given back. In every fourth volumes are thin.
+    let shape = [Shape::Usual, Shape::Thin, Shape::Usual, Shape::Long][(seed / 4 % 4) as usize];
+    let is_long = shape == Shape::Long;
     let make = |world: &mut World, name: String, mib| {
-        let (placement, access) = (placement(is_long && mib > 1), Default::default());
+        let (placement, access) =
+            (placement(if mib > 1 { shape } else { Shape::Usual }), Default::default());
         let op = Op::VolumeCreate { name, size: Bytes::mib(mib), placement, access };
         assert_eq!(world.call(op), Ok(Reply::Done));
     };
@@ -91,7 +93,7 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
     let clients = random.between(2, 6) as u32;
     for number in 0..clients {
         let client = Client::new(number + 1, seed, random.between(10, 40), log.clone());
-        world.add(client.in_long_blocks(is_long));
+        world.add(client.of_shape(shape));
     }
     let mut outcome = Outcome::default();
     for round in 0..2 {

@@ -2,7 +2,7 @@
 
 use super::camera::Room;
 use super::file::{File, Spec};
-use crate::contract::planned_run;
+use crate::contract::{planned_run, thin_placement};
 use crate::failure::{Failure, REFUSED};
 use crate::output::{Output, counted};
 use client::control::{Mode, Placement, Plan, PlanRequest, PlanStream};
@@ -85,6 +85,7 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
         let contract = spec.contract(spec.rate, chosen);
         let placement = match &volume {
             Some(volume) => volume.placement.clone(),
+            None if spec.thin => thin_placement(true),
             None => Placement { run_bytes: planned_run(None, chosen), ..Placement::default() },
         };
         let open = written.contains(&*spec.volume);
@@ -164,7 +165,10 @@ fn choose_blocks(
                 contract.burst_bytes = block;
             }
             contract.block_bytes = block;
-            streams[stream].placement.run_bytes = planned_run(None, block);
+            let placement = &mut streams[stream].placement;
+            if !placement.thin {
+                placement.run_bytes = planned_run(None, block);
+            }
             cameras[camera].block_bytes = block.get();
         }
     }

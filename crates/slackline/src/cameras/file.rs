@@ -45,6 +45,8 @@ pub struct Spec {
     pub grow_to: Option<Bytes>,
     /// It is a ring, which gives up its oldest bytes.
     pub ring: bool,
+    /// It takes its space when it is written, where it has to be made.
+    pub thin: bool,
     /// What was recorded so long ago is given up also where there is room for it.
     pub keep: Option<Duration>,
     /// The command that gives its bytes, with its arguments.
@@ -108,6 +110,7 @@ struct Entry {
     #[serde(default, deserialize_with = "from_text")]
     grow_to: Option<Bytes>,
     ring: Option<bool>,
+    thin: Option<bool>,
     #[serde(default, deserialize_with = "from_text")]
     keep: Option<Duration>,
     #[serde(default, deserialize_with = "from_text")]
@@ -143,6 +146,7 @@ struct Settings {
     #[serde(default, deserialize_with = "from_text")]
     grow_to: Option<Bytes>,
     ring: Option<bool>,
+    thin: Option<bool>,
     #[serde(default, deserialize_with = "from_text")]
     keep: Option<Duration>,
     #[serde(default, deserialize_with = "from_text")]
@@ -327,6 +331,7 @@ impl Entry {
             size,
             grow_to,
             ring: is_ring.unwrap_or(keep.is_some()),
+            thin: self.thin.or(all.thin).unwrap_or(false),
             keep,
             command,
             rate,

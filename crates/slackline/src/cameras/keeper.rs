@@ -8,6 +8,7 @@ use super::back_off::{BackOff, chance};
 use super::camera::{Camera, Next, Room};
 use super::limits::{ASK_AGAIN, ASK_AGAIN_LATER, DURABLE_WITHIN, IDLE, LOOK};
 use crate::appending::writer_at;
+use crate::contract::thin_placement;
 use crate::pausing::PAUSE;
 use client::control::{Contract, Mode, VolumeCreate};
 use client::{Client, Code, Error, Writer};
@@ -122,7 +123,8 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
         Err(error) if error.code() == Some(Code::NoSuchVolume) => {
             let (ring, keep_ns) = (spec.ring, spec.keep);
             let new = VolumeCreate::new(&spec.volume, spec.size);
-            client.volume_create(&VolumeCreate { ring, keep_ns, ..new })?;
+            let placement = thin_placement(spec.thin);
+            client.volume_create(&VolumeCreate { ring, keep_ns, placement, ..new })?;
         }
         other => {
             let there = other?.ring;

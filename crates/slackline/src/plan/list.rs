@@ -71,6 +71,8 @@ pub struct Entry {
     pub zone: Zone,
     #[serde(default, deserialize_with = "from_text")]
     pub run: Option<Bytes>,
+    #[serde(default)]
+    pub thin: bool,
 }
 
 /// Under which promise.
@@ -205,7 +207,8 @@ impl Entry {
         let placement = Placement {
             disks: self.disks,
             zone: self.zone,
-            run_bytes: planned_run(self.run, run_of),
+            run_bytes: if self.thin { Bytes::MIB } else { planned_run(self.run, run_of) },
+            thin: self.thin,
         };
         let mode = self.mode.map(Mode::from);
         Ok(PlanStream { name: self.name, count: self.count, mode, contract, service, placement })

@@ -40,6 +40,8 @@ pub struct Entry {
     disks: Vec<u16>,
     #[serde(default)]
     zone: Zone,
+    #[serde(default)]
+    thin: bool,
     // What a plan does not need to know.
     #[serde(default, deserialize_with = "from_text")]
     size: Option<Bytes>,
@@ -144,6 +146,7 @@ impl Entry {
             disks: self.disks.clone(),
             zone: self.zone,
             run: None,
+            thin: self.thin,
         };
         entry.planned()
     }

@@ -8,8 +8,11 @@
 //! were torn). Faults can be planted in the disks and in the driver, to see that
 //! they are caught.
 
-use super::{BLOCK, Block, Cut, Disk, Random, capacities, check, new_pool, run_until};
+mod thin;
+
+use super::{BLOCK, Block, Cut, Disk, Random, at, capacities, check, new_pool, run_until};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use store::{
     Blocks, CommitId, DiskIndex, EXTENT, Id, Io, IoId, IoKind, KeptPolicy, Location, Opening,
@@ -38,15 +41,20 @@ pub enum Fault {
     /// The parts of a checkpoint reach the disk with the next commit only: also the last one,
     /// after the log has gone over to that checkpoint.
     LatePart,
+    /// An extent settles, and a commit begins, before it is written where it is held.
+    EarlySettle,
 }
 
 /// What a volume is called, whose it is, how it is served, when it was used, and recorded.
 type Named = (String, Ownership, Option<Service>, Option<Times>, Recorded);
 
+/// Of what kind a volume is, and which extents it has.
+type Shape = (bool, Range<u64>);
+
 /// Everything that can be seen of a pool's volumes, and the suspects of each disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description(
-    Vec<(VolumeId, Named, u64, u64, Placement, Vec<Location>)>,
+    Vec<(VolumeId, Named, Shape, u64, Placement, Vec<Location>)>,
     Vec<Vec<Suspect>>,
     Option<KeptPolicy>,
 );
@@ -56,28 +64,29 @@ impl Description {
         let volumes = store.volumes().map(|volume| {
             let first = volume.start() / store::EXTENT;
             let held = first..first + volume.extents();
-            let places = held.map(|i| store.locate(volume.id(), i).unwrap());
-            let (end, length) = (volume.end().get(), volume.length().get());
+            let places = held.clone().map(|i| store.locate(volume.id(), i).unwrap());
+            let form = volume.is_ring();
+            let length = volume.length().get();
             let placement = volume.placement().clone();
             let (name, times) = (volume.name().to_string(), volume.times());
             let recorded = volume.recorded().clone();
             let named = (name, volume.ownership(), volume.service(), times, recorded);
-            (volume.id(), named, end, length, placement, places.collect())
+            (volume.id(), named, (form, held), length, placement, places.collect())
         });
         let suspects = store.disks().iter().map(|disk| store.suspects(disk.index).to_vec());
         Self(volumes.collect(), suspects.collect(), store.policy().cloned())
     }
     /// The blocks of data that it shows: volume, block of the volume, disk, offset.
     fn blocks(&self) -> impl Iterator<Item = (VolumeId, u64, DiskIndex, u64)> {
-        self.0.iter().flat_map(|(id, .., places)| {
-            places.iter().enumerate().flat_map(move |(extent, place)| {
+        self.0.iter().flat_map(|(id, _, (_, held), .., places)| {
+            held.clone().zip(places).flat_map(move |(extent, place)| {
                 let blocks = place
                     .written
                     .runs()
                     .flat_map(|run| run.start.get() / BLOCK as u64..run.end.get() / BLOCK as u64);
                 blocks.map(move |block| {
-                    let offset = place.offset.get() + block * BLOCK as u64;
-                    (*id, extent as u64 * 256 + block, place.disk, offset)
+                    let offset = at(place) + block * BLOCK as u64;
+                    (*id, extent * 256 + block, place.disk, offset)
                 })
             })
         })
@@ -104,6 +113,8 @@ pub struct World {
     fault: Fault,
     /// The power really fails now and then; without, the log fills up sooner.
     interrupted: bool,
+    /// Most volumes are thin.
+    is_thin: bool,
     disks: Vec<Disk>,
     store: Store,
     in_flight: Vec<Started>,
@@ -123,6 +134,10 @@ pub struct World {
     log_written: bool,
     /// Whose data each place on a disk last held.
     owners: BTreeMap<(usize, u64), VolumeId>,
+    /// Extents of thin volumes that are being written where they will lie.
+    holding: Vec<thin::Hold>,
+    /// Places that extents have settled from.
+    left: Vec<(DiskIndex, Bytes)>,
     pub counts: Counts,
 }
 
@@ -142,6 +157,12 @@ pub struct Counts {
     /// one whole; counted per disk.
     pub parts: u64,
     pub built: u64,
+    /// Runs of thin volumes that were placed, extents that settled at a frontier, those of them that
+    /// had another place before, and places that thin rings gave back.
+    pub placed: u64,
+    pub settled: u64,
+    pub resettled: u64,
+    pub given_back: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -153,6 +174,10 @@ impl std::ops::AddAssign for Counts {
         self.moved += other.moved;
         self.parts += other.parts;
         self.built += other.built;
+        self.placed += other.placed;
+        self.settled += other.settled;
+        self.resettled += other.resettled;
+        self.given_back += other.given_back;
     }
 }
 
@@ -171,7 +196,21 @@ impl World {
         let sizes: Vec<Bytes> = (0..1 + random.below(3))
             .map(|_| Bytes::mib(8 + random.below(6)) + Bytes::kib(4 * random.below(3)))
             .collect();
-        let mut disks = new_pool(seed, &sizes);
+        Self::on(random, seed, fault, &sizes)
+    }
+
+    /// A world of thin volumes, on disks on which a frontier has room.
+    pub fn thin(seed: u64, fault: Fault) -> Self {
+        let mut random = Random::new(seed);
+        let sizes: Vec<Bytes> =
+            (0..1 + random.below(2)).map(|_| Bytes::mib(40 + random.below(20))).collect();
+        let mut world = Self::on(random, seed, fault, &sizes);
+        world.is_thin = true;
+        world
+    }
+
+    fn on(random: Random, seed: u64, fault: Fault, sizes: &[Bytes]) -> Self {
+        let mut disks = new_pool(seed, sizes);
         let mut opening = Opening::new(&capacities(&disks));
         run_until(&mut opening, &mut disks, u64::MAX);
         let store = opening.finish().expect("a new pool opens").store;
@@ -180,6 +219,7 @@ impl World {
             random,
             fault,
             interrupted: seed % 2 == 1,
+            is_thin: false,
             disks,
             store,
             in_flight: Vec::new(),
@@ -193,14 +233,16 @@ impl World {
             names: 0,
             log_written: false,
             owners: BTreeMap::new(),
+            holding: Vec::new(),
+            left: Vec::new(),
             counts: Counts::default(),
         }
     }
 
-    /// A pool with so many volumes that its checkpoints are longer than the parts that they
+    /// The pool gets so many volumes that its checkpoints are longer than the parts that they
     /// are written in.
-    pub fn in_parts(seed: u64, fault: Fault) -> Self {
-        let mut world = Self::new(seed, fault);
+    pub fn in_parts(self, seed: u64) -> Self {
+        let mut world = self;
         world.increment = Bytes::kib(4 + 4 * (seed % 3));
         world.store.set_increment(world.increment);
         let volumes = 100 + world.random.below(200);
@@ -219,7 +261,7 @@ impl World {
     /// Lives for `steps` steps.
     pub fn live(&mut self, steps: u64) -> Verdict {
         for _ in 0..steps {
-            match self.random.below(100) {
+            match self.random.below(if self.is_thin { 150 } else { 100 }) {
                 0..8 => self.create(),
                 8..14 => self.delete(),
                 14..20 => self.resize(),
@@ -232,6 +274,10 @@ impl World {
                 67 => self.choose(),
                 68..70 => self.rename(),
                 70 => self.use_at_a_time(),
+                71..73 => self.give_up(),
+                100..120 => self.hold()?,
+                120..140 => self.settle()?,
+                140..150 => self.give_back(),
                 54 if self.interrupted => self.power_fails_in_earnest()?,
                 55 if self.interrupted => self.restart()?,
                 _ => self.io()?,
@@ -254,12 +300,23 @@ impl World {
         let run = EXTENT * (1 << self.random.below(5));
         self.names += 1;
         let name = format!("v{}", self.names);
+        let (thin, is_ring) = self.any_kind();
+        let placement = Placement { disks, zone, run, thin };
+        if thin {
+            let whose = self.any_ownership().unwrap_or_default();
+            let _ = match is_ring {
+                true => self.store.create_ring(&name, Bytes::mib(32), &placement, whose),
+                false => {
+                    let size = size * (1 + self.random.below(3));
+                    self.store.create_owned(&name, size, &placement, whose)
+                }
+            };
+            return;
+        }
         // No space is a fair answer.
         let _ = match self.any_ownership() {
-            Some(whose) => {
-                self.store.create_owned(&name, size, &Placement { disks, zone, run }, whose)
-            }
-            None => self.store.create(&name, size, &Placement { disks, zone, run }),
+            Some(whose) => self.store.create_owned(&name, size, &placement, whose),
+            None => self.store.create(&name, size, &placement),
         };
     }
     /// Somebody's, or as where nobody is named.
@@ -341,12 +398,10 @@ impl World {
     }
     /// Writes a few blocks of one extent, over old ones, behind them, or with a hole.
     fn write(&mut self) -> Verdict {
-        let Some(volume) = self.any_volume() else { return Ok(()) };
-        let extents = self.store.volume(volume).unwrap().extents();
-        if extents == 0 {
+        let Some((volume, extent)) = self.any_extent() else { return Ok(()) };
+        if !self.may_write(volume, extent) || !self.place(volume, extent) {
             return Ok(());
         }
-        let extent = self.random.below(extents);
         let place = self.store.locate(volume, extent).unwrap();
         let written = place.written.watermark().get() / BLOCK as u64;
         let scattered = self.store.reserve_scattered();
@@ -369,9 +424,8 @@ impl World {
             bytes.extend_from_slice(&content[..]);
             self.history.entry((volume, block)).or_default().push((self.version, content));
         }
-        let offset = place.offset.get() + first * BLOCK as u64;
-        let before = self.owners.insert((place.disk.as_usize(), offset), volume);
-        self.counts.reused += u64::from(before.is_some_and(|before| before != volume));
+        let offset = at(&place) + first * BLOCK as u64;
+        self.note_owner(place.disk.as_usize(), offset, volume);
         self.disks[place.disk.as_usize()].write(offset, bytes);
         self.cut()?;
         let upto = Bytes::new((first + count) * BLOCK as u64);
@@ -392,13 +446,12 @@ impl World {
 
     /// Copies an extent to a free one, block by block, and switches the map.
     fn relocate(&mut self) -> Verdict {
-        let Some(id) = self.any_volume() else { return Ok(()) };
-        let extents = self.store.volume(id).unwrap().extents();
-        if extents == 0 {
-            return Ok(());
-        }
-        let index = self.random.below(extents);
+        let Some((id, index)) = self.any_extent() else { return Ok(()) };
         let from = self.store.locate(id, index).unwrap();
+        let Some(old) = from.offset else {
+            assert!(self.store.reserve(id, index).is_err(), "it lies nowhere");
+            return Ok(());
+        };
         let Ok(to) = self.store.reserve(id, index) else { return Ok(()) };
         let disk = from.disk.as_usize();
         let given_up = self.random.once_in(4);
@@ -409,7 +462,7 @@ impl World {
         }
         for block in 0..from.written.span().end / Bytes::new(BLOCK as u64) {
             let at = Bytes::new(BLOCK as u64) * block;
-            let bytes = self.disks[disk].block((from.offset + at).get());
+            let bytes = self.disks[disk].block((old + at).get());
             self.disks[disk].write((to + at).get(), bytes.to_vec());
             self.owners.insert((disk, (to + at).get()), id);
             self.cut()?;
@@ -627,6 +680,8 @@ impl World {
         self.in_flight.clear();
         self.late.clear();
         self.held_back.clear();
+        self.holding.clear();
+        self.left.clear();
         Ok(())
     }
 }
@@ -639,22 +694,37 @@ pub fn accounts(store: &Store) -> Verdict {
         if space.total != space.used + space.free + space.freeing {
             return Err(format!("{space:?} does not add up"));
         }
-        let extents = store.volumes().map(|volume| volume.extents_on(disk.index)).sum::<u64>();
-        if space.used != EXTENT * extents {
-            return Err(format!("{space:?}, but volumes have {extents} extents"));
-        }
+        let (mut there, mut all) = (0, 0);
         for volume in store.volumes() {
+            let mut taken = 0;
             let first = volume.start() / EXTENT;
             for i in first..first + volume.extents() {
                 let place = store.locate(volume.id(), i).expect("every extent lies somewhere");
                 if volume.length() > volume.end() {
                     return Err(format!("{volume:?} shows more than it has"));
                 }
-                let key = (place.disk, place.offset.get());
+                if place.offset.is_none() {
+                    if !volume.is_thin() || !place.written.is_empty() {
+                        return Err(format!("{place:?}: extent {i} of {volume:?} has no place"));
+                    }
+                    continue;
+                }
+                let key = (place.disk, at(&place));
                 if place.disk == disk.index && owners.insert(key, disk.id).is_some() {
                     return Err(format!("{key:?} has two owners"));
                 }
+                there += u64::from(place.disk == disk.index);
+                taken += 1;
             }
+            if volume.taken() != EXTENT * taken
+                || !volume.is_thin() && volume.taken() != volume.size()
+            {
+                return Err(format!("{volume:?} has taken {taken} extents"));
+            }
+            all += volume.extents_on(disk.index);
+        }
+        if space.used != EXTENT * there || there > all {
+            return Err(format!("{space:?}, but volumes have {there} extents, and {all} in all"));
         }
     }
     Ok(())

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{
-    Checking, DiskIndex, Formatting, Id, Io, IoError, IoId, IoKind, NewDisk, NewPool, OpenError,
-    Opened, Opening, Placement, Report, Store, StoreError, VolumeId,
+    Checking, DiskIndex, Formatting, Id, Io, IoError, IoId, IoKind, Location, NewDisk, NewPool,
+    OpenError, Opened, Opening, Placement, Report, Store, StoreError, VolumeId,
 };
 use units::Bytes;
 
@@ -345,6 +345,11 @@ pub fn commit(store: &mut store::Store, disks: &mut [Disk]) -> bool {
         store.done(io.id, result);
     }
     started
+}
+
+/// The first byte on its disk of an extent that has a place.
+pub fn at(place: &Location) -> u64 {
+    place.offset.expect("an extent that has a place").get()
 }
 
 pub fn disk(index: u16) -> DiskIndex {
