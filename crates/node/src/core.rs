@@ -516,6 +516,11 @@ impl Core {
         matches!(self.waits_as(id), Some(Class::BestEffort { .. }))
     }
 
+    /// Whether a command has not ended.
+    pub(crate) fn is_known(&self, id: CommandId) -> bool {
+        self.queue_of(id).works(id.0).next().is_some()
+    }
+
     /// Whether a command has not been started.
     pub(crate) fn waits(&self, id: CommandId) -> bool {
         self.queue_of(id).waits(id.0)

@@ -61,11 +61,17 @@ pub const GROUP_PERIOD_MAX: Duration = Duration::from_secs(4);
 pub const OPENS_AGAIN: u64 = 8;
 /// See [`OPENS_AGAIN`].
 pub const OPENS_FOR: u64 = 4;
+/// And no longer than this.
+pub const OPENS_FOR_MAX: Duration = Duration::from_secs(5);
 /// Parts of blocks that go with a group at the most: each has zeros behind it, in up to 16 spans, and a
 /// command has at most 1,024.
 pub const GROUP_PARTS_MAX: usize = 32;
 /// Places that blocks of members have left are looked at so many at a time.
 pub const GROUP_LEFT_STEP: usize = 16;
+/// Or as many as make so many comparisons with the commands that there are.
+pub const GROUP_LEFT_LOOKS: usize = 20_000;
+/// Those that are left are looked at again after so long.
+pub const GROUP_LEFT_AGAIN: Duration = Duration::from_millis(100);
 /// Smallest piece that a best-effort transfer is cut to.
 pub const BEST_EFFORT_PIECE_MIN: Bytes = Bytes::kib(64);
 /// The log's contract for writes is at least this for each commit, and grows by as much.

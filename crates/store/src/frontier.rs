@@ -16,6 +16,8 @@ pub(crate) struct Frontier {
     pub(crate) together: u32,
     /// Behind this one more is looked for.
     pub(crate) at: u32,
+    /// How often more was looked for, up to some number.
+    pub(crate) looks: u8,
     /// So many extents were free when no stretch was found that is long enough.
     pub(crate) none_of: Option<u32>,
 }

@@ -82,6 +82,6 @@ pub use replaying::{Replaying, label_again};
 pub use ring::{RING_GRAIN, RING_MIN, ring_size};
 pub use store::Store;
 pub use structure::{MAGICS, Problem};
-pub use thin::Settled;
+pub use thin::{Settled, stretch_of};
 pub use volume::{Stretches, Volume};
 pub use written::Written;

@@ -29,6 +29,10 @@ use crate::volume::Volume;
 use core::ops::Range;
 use units::Bytes;
 
+/// Where there was no stretch, and no more is free since, one is looked for all the same when so often more
+/// was wanted.
+const LOOKS: u8 = 64;
+
 /// Extents that a frontier takes at a time: so many of a zone's, and no less and no more than these.
 const STRETCHES: u32 = 64;
 const STRETCH: Range<u32> = 16..256;
@@ -215,7 +219,7 @@ impl Store {
     /// How many neighbouring extents a frontier takes at a time on such a part of a disk.
     pub fn stretch_len(&self, disk: DiskIndex, zone: Zone) -> u64 {
         let range = State::zone(&self.geometry[disk.as_usize()], zone);
-        u64::from(((range.end - range.start) / STRETCHES).clamp(STRETCH.start, STRETCH.end))
+        stretch_of((range.end - range.start).into())
     }
 
     /// Promises one more extent at the frontier of the disk on which an extent of a thin volume lies
@@ -241,6 +245,10 @@ impl Store {
                 self.count_room();
                 return Ok(());
             }
+            let frontier = self.frontiers.entry((disk, zone)).or_default();
+            // What has become free may lie in a stretch though no more is free than before.
+            frontier.looks = (frontier.looks + 1) % LOOKS;
+            frontier.none_of = frontier.none_of.filter(|_| frontier.looks > 0);
             let found = self.next_stretch(disk, zone).or_else(|| {
                 self.trim_frontiers(); // of the other parts of the disk
                 self.next_stretch(disk, zone)
@@ -444,6 +452,11 @@ impl Store {
         let zone = State::zone(&self.geometry[disk.as_usize()], volume.placement.zone);
         Some(EXTENT * u64::from(zone.start)..EXTENT * u64::from(zone.end))
     }
+}
+
+/// How many neighbouring extents a frontier takes at a time on a part of a disk that has so many.
+pub fn stretch_of(extents: u64) -> u64 {
+    (extents / u64::from(STRETCHES)).clamp(STRETCH.start.into(), STRETCH.end.into())
 }
 
 /// What became of an extent that was to settle.

@@ -4,16 +4,18 @@ use crate::admission::contract::Share;
 use crate::api::*;
 use crate::core::{Core, Parts};
 use crate::groups::command::writing;
-use crate::groups::group::{ForGroup, GroupId, Item, Times};
+use crate::groups::group::{ForGroup, Group, GroupId, Item, Times};
 use crate::limits;
 use crate::node::Node;
 use crate::volumes::slack::in_slack;
+use crate::volumes::writes::overlap;
 use crate::work::Owner;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Range;
 use sched::Class;
 use store::EXTENT;
-use units::{Direction, Duration, Instant};
+use units::{Bytes, Direction, Duration, Instant};
 
 impl Node {
     /// Groups whose turn has come write.
@@ -26,7 +28,7 @@ impl Node {
 
     /// One block of each member that has one, full ones first.
     fn gather(&mut self, now: Instant, id: GroupId) {
-        self.take_beyond_back(id);
+        self.take_beyond_back(now, id);
         self.core.fit_group(now, id);
         let core = &mut self.core;
         let group = core.groups.all.get_mut(&id).expect("it is due");
@@ -72,7 +74,11 @@ impl Node {
     ) {
         let goes_on = |one: &Item, next: &Item| one.at + EXTENT == next.at;
         let mut commands: Vec<&[Item]> = items.chunk_by(goes_on).collect();
-        commands.sort_by_key(|items| core::cmp::Reverse(items.len()));
+        // Those with a block that has had to wait go first, and then the longest.
+        commands.sort_by_key(|items| {
+            let due = |item: &Item| self.streams.get(item.stream)?.full.get(&item.block).copied();
+            (items.iter().filter_map(due).min(), core::cmp::Reverse(items.len()))
+        });
         let core = &self.core;
         let seen = core.seen(id.disk);
         let between = queue::between_parts(seen.advance);
@@ -98,13 +104,20 @@ impl Node {
         let parts: Parts = within.iter().map(part).collect();
         if !parts.is_empty() {
             let command = self.core.submit_parts(now, id.disk, class, parts);
+            let mut running = core::mem::take(&mut self.group(id).running);
+            running.retain(|&command| self.core.is_known(command));
+            running.push(command);
+            self.group(id).running = running;
             self.are_written_by(within.iter().copied().flatten(), command);
         }
         for item in beyond.iter().copied().flatten() {
             let command = self.write_alone(now, id.disk, item);
-            let group = self.core.groups.all.get_mut(&id).expect("it writes");
-            group.beyond.push(command);
+            self.group(id).beyond.push(command);
         }
+    }
+
+    fn group(&mut self, id: GroupId) -> &mut Group {
+        self.core.groups.all.get_mut(&id).expect("it writes")
     }
 
     fn are_written_by<'a>(&mut self, items: impl Iterator<Item = &'a Item>, command: CommandId) {
@@ -115,9 +128,9 @@ impl Node {
     }
 
     /// Full blocks that the last request had no time for, and that wait in the slack, are for the next one.
-    fn take_beyond_back(&mut self, id: GroupId) {
-        let group = self.core.groups.all.get_mut(&id).expect("it is due");
-        for command in core::mem::take(&mut group.beyond) {
+    fn take_beyond_back(&mut self, now: Instant, id: GroupId) {
+        // The last first: what goes back to the frontier lies in its order there.
+        for command in core::mem::take(&mut self.group(id).beyond).into_iter().rev() {
             let core = &mut self.core;
             let Some(item) = core.item_in_slack(command).filter(|item| item.len == EXTENT) else {
                 continue;
@@ -126,8 +139,9 @@ impl Node {
             assert!(is_out, "it waits");
             let stream = self.streams.get_mut(item.stream).expect("a stream outlives its commands");
             stream.is_full_again(core, &item);
-            let group = core.groups.all.get_mut(&id).expect("it is due");
-            group.waiting.insert(item.stream);
+            if let Some(group) = stream.group {
+                core.ask_group(now, group, item.stream);
+            }
         }
     }
 
@@ -170,6 +184,7 @@ impl Node {
         // What was late in the slack was late, too.
         let is_late = |finished: &Finished| !finished.late_by.is_zero();
         self.finished = latest.filter(is_late).or(self.finished);
+        self.core.end_groups();
         self.write_groups(now);
     }
 
@@ -202,14 +217,24 @@ impl Core {
 
     /// Places that were left, and that no command reads any more, are free with the next commit.
     fn free_places_left(&mut self, now: Instant) {
+        self.groups.left_due = None;
         self.groups.left.extend(self.store.take_vacated());
+        if self.groups.left.is_empty() {
+            return;
+        }
+        let all = self.disks.iter().flat_map(|disk| {
+            let works = disk.queue.commands().flat_map(|(key, ..)| disk.queue.works(key));
+            let ranges = works.filter_map(|work| work.action.transfer());
+            ranges.map(|(range, _)| (disk.index, range)).collect::<Vec<_>>()
+        });
+        let busy: Vec<(DiskIndex, Range<Bytes>)> = all.collect();
         let mut left = core::mem::take(&mut self.groups.left);
-        // Each costs a look at all commands of its disk.
-        let looked_at = left.len().min(limits::GROUP_LEFT_STEP);
+        let most = limits::GROUP_LEFT_LOOKS / busy.len().max(1);
+        let looked_at = left.len().min(most.max(limits::GROUP_LEFT_STEP));
         let stays: Vec<_> = left
             .drain(..looked_at)
             .filter(|(disk, place)| {
-                let is_read = self.transfers_in(*disk, place.clone());
+                let is_read = busy.iter().any(|(on, range)| on == disk && overlap(range, place));
                 if !is_read {
                     self.store.give_back_held(*disk, place.start);
                     self.changed(now);
@@ -218,6 +243,9 @@ impl Core {
             })
             .collect();
         left.extend(stays);
+        let again = now.saturating_add(limits::GROUP_LEFT_AGAIN);
+        self.groups.left_due = (!left.is_empty()).then_some(again);
         self.groups.left = left;
+        self.wake_timers();
     }
 }

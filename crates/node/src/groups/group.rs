@@ -29,6 +29,8 @@ pub(crate) struct Group {
     pub task: Joined,
     /// Members that have something to be written.
     pub waiting: BTreeSet<StreamId>,
+    /// Its requests that have not ended, as far as that was looked at.
+    pub running: Vec<CommandId>,
     /// Commands for which the last request had no room, and that went in the slack.
     pub beyond: Vec<CommandId>,
     /// When it writes next, where something waits.
@@ -55,12 +57,15 @@ pub(crate) struct Groups {
     pub all: BTreeMap<GroupId, Group>,
     /// Places that blocks have left, which commands may still read.
     pub left: Vec<(DiskIndex, Range<Bytes>)>,
+    /// When these are looked at next.
+    pub left_due: Option<Instant>,
 }
 
 impl Groups {
     /// Something may be due then.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.all.values().filter_map(|group| group.due).min()
+        let writes = self.all.values().filter_map(|group| group.due);
+        writes.chain(self.left_due).min()
     }
 
     /// How many members a group has; none where there is no such group.

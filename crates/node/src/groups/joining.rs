@@ -54,10 +54,9 @@ impl Core {
         (may && u64::from(self.groups.members(&id)) < most).then_some(id)
     }
 
-    /// How many extents members of a group on this part of a disk take one behind the other at the most.
+    /// How many extents members of a group take one behind the other at the most.
     pub(crate) fn together_at(&self, id: &GroupId) -> u32 {
-        let most = self.store.stretch_len(id.disk, id.zone).min(limits::GROUP_MAX);
-        u32::try_from(most).expect("a number of members")
+        self.groups.members(id).max(1)
     }
 
     /// One more writer is in the group, or says why not and nothing has changed.
@@ -155,7 +154,7 @@ impl Core {
     }
 
     /// A member is in another group from now on, unless it is the same; what it has for that one is to be
-    /// [said](Stream::in_group_of). May fail half-way.
+    /// [said](Stream::in_group_of), and the one before may be [over](Core::end_groups). May fail half-way.
     pub(crate) fn move_member(
         &mut self,
         now: Instant,
@@ -166,7 +165,7 @@ impl Core {
     ) -> Result<Vec<Joined>, Error> {
         let before = stream.group.expect("it is in one");
         if before != group {
-            self.leave_group(now, before, Some(stream.id));
+            self.is_member_no_more(now, before, Some(stream.id));
             self.join_group(now, group, contract, share)?;
         }
         Ok(Vec::new())
@@ -189,26 +188,40 @@ impl Core {
             Some(group) => (group.share, group.task) = (share, task),
             None => {
                 let (contract, members, beyond) = (*contract, share.members, Vec::new());
-                let (waiting, due) = (BTreeSet::new(), None);
-                let group = Group { contract, members, share, task, waiting, beyond, due };
+                let (waiting, running, due) = (BTreeSet::new(), Vec::new(), None);
+                let group = Group { contract, members, share, task, waiting, running, beyond, due };
                 self.groups.all.insert(id, group);
             }
         }
         self.time_group(now, id);
     }
 
-    /// One writer less is in the group: nothing of it waits there.
+    /// One writer less is in the group.
     pub(crate) fn leave_group(&mut self, now: Instant, id: GroupId, stream: Option<StreamId>) {
+        self.is_member_no_more(now, id, stream);
+        self.end_groups();
+    }
+
+    /// Groups without members end when their requests have ended.
+    pub(crate) fn end_groups(&mut self) {
+        let is_over = |(_, group): &(&GroupId, &Group)| {
+            group.members == 0 && group.running.iter().all(|&command| !self.is_known(command))
+        };
+        let over: Vec<GroupId> =
+            self.groups.all.iter().filter(is_over).map(|(id, _)| *id).collect();
+        for id in over {
+            let group = self.groups.all.remove(&id).expect("just found");
+            self.leave(&[group.task]);
+        }
+    }
+
+    /// As [`Core::leave_group`], but the group stays: nothing leaves its disk's schedule.
+    fn is_member_no_more(&mut self, now: Instant, id: GroupId, stream: Option<StreamId>) {
         let Some(group) = self.groups.all.get_mut(&id) else { return };
         if let Some(stream) = stream {
             group.waiting.remove(&stream);
         }
         group.members -= 1;
-        if group.members == 0 {
-            let task = group.task;
-            self.groups.all.remove(&id);
-            return self.leave(&[task]);
-        }
         self.fit_group(now, id);
     }
 
@@ -219,7 +232,7 @@ impl Core {
         let Some(group) = self.groups.all.get(&id) else { return };
         let (contract, members, task) = (group.contract, group.members, group.task);
         let is_early = self.disks[id.disk.as_usize()].queue.schedule().has_early(task.id);
-        if members == group.share.members || is_early {
+        if members == 0 || members == group.share.members || is_early {
             return;
         }
         let share = Share { members, ..group.share.clone() };

@@ -80,6 +80,9 @@ impl Stream {
             !is_last && !is_promised && core.store.promise(self.volume, block, together).is_ok();
         is_promised = is_promised || self.promised.remove(&block);
         if !is_promised && core.store.promise(self.volume, block, together).is_err() {
+            if core.store.is_placed(self.volume, block) {
+                return self.send_in_place(core, now, block, len);
+            }
             // The pool is read-only, or its map is full.
             *self.window.get_mut(block).expect("a block of the window") = self.fillable();
             return;
@@ -107,9 +110,8 @@ impl Stream {
         *self.window.get_mut(block).expect("a block of the window") = Slot::Full;
         // It has the first turn that none before it has.
         let turn = core.group_begins(&group).max(now);
-        let before = self.full.keys().filter(|&&other| other < block).count() as u64;
-        let due = turn.saturating_add(self.contract.period().saturating_mul(before + 1));
-        self.full.insert(block, due);
+        let last = self.full.range(..block).next_back().map_or(turn, |(_, &due)| due);
+        self.full.insert(block, turn.max(last).saturating_add(self.contract.period()));
         core.ask_group(now, group, self.id);
     }
 

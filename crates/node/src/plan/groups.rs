@@ -15,6 +15,8 @@ pub(super) type Key = (DiskIndex, Zone, Duration);
 /// A group of the list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
+    /// Which entry of the list has told of it.
+    kind: usize,
     members: u32,
     task: TaskId,
 }
@@ -32,7 +34,9 @@ impl Planner {
         let disk = &self.disks[share.disk.as_usize()];
         let is_alike = placement.thin && placement.run <= EXTENT && contract.block == EXTENT;
         let may = disk.set.sweep_rule().is_none() && disk.profile.bus.is_none();
-        let is_in_one = is_alike && may && mode == Mode::Write;
+        let writes = mode == Mode::Write && self.is_grouped(wanted);
+        // What the host takes and nobody is charged for is counted for each by itself.
+        let is_in_one = is_alike && may && writes && disk.owed.is_none();
         is_in_one.then(|| (share.disk, placement.zone, contract.period()))
     }
 
@@ -57,7 +61,10 @@ impl Trial {
 
     /// Whether one more fits into its group.
     pub(super) fn fits_into_group(&self, demand: &Demand, key: Key) -> Result<(), Error> {
-        let full = |group: &Planned| u64::from(group.members) >= limits::GROUP_MAX;
+        let extents = self.planner.disks[key.0.as_usize()].capacity / EXTENT;
+        let extents = if key.1 == Zone::Any { extents } else { extents / 2 };
+        let most = store::stretch_of(extents).min(limits::GROUP_MAX);
+        let full = |group: &Planned| u64::from(group.members) >= most;
         if self.groups.get(&key).is_some_and(full) {
             return Err(Error::Invalid {
                 what: "plan",
@@ -85,8 +92,9 @@ impl Trial {
         };
         let id = id.expect("it was admitted just now");
         let members = before.map_or(0, |group| group.members) + 1;
-        self.groups.insert(key, Planned { members, task: id });
-        self.disks[disk].note_group(at, task, before.is_some());
+        let kind = before.map_or(at, |group| group.kind);
+        self.groups.insert(key, Planned { kind, members, task: id });
+        self.disks[disk].note_group(kind, task, before.is_some());
         self.planner.memory -= demand.window;
     }
 }

@@ -183,7 +183,8 @@ impl Node {
         let waits = is_undecided && opening.mode == Mode::Write && !self.is_ending();
         let Some(volume) = found.filter(|_| waits) else { return Some(error) };
         let period = opening.contract.period();
-        let until = until.unwrap_or(now.saturating_add(period.saturating_mul(limits::OPENS_FOR)));
+        let longest = period.saturating_mul(limits::OPENS_FOR).min(limits::OPENS_FOR_MAX);
+        let until = until.unwrap_or(now.saturating_add(longest));
         let again = now.saturating_add(period / limits::OPENS_AGAIN);
         if again > until {
             return Some(error);

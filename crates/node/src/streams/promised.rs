@@ -81,6 +81,7 @@ impl Node {
                     None => core.begins(&tasks).max(now),
                 };
                 stream.change(core, now, begins, contract, tasks, blocks);
+                core.end_groups();
                 stream.hold_back(core, now, has_writer);
                 let window = stream.contract.block * blocks;
                 self.try_host(now);

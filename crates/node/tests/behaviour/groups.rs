@@ -726,3 +726,63 @@ fn sim_random(seed: u64) -> impl FnMut(u64) -> u64 {
         (state >> 16) % below
     }
 }
+
+/// A member has another contract, or none any more, while its group's command waits for the disk.
+#[test]
+fn a_groups_command_that_waits_is_not_lost_with_its_last_member() {
+    for refused in [false, true] {
+        let mut driver = cameras(2);
+        driver.volume("other", Bytes::mib(4));
+        let streams = record(&mut driver, 1);
+        driver.run(PERIOD * 4);
+        driver.disks[0].holds = true;
+        let other = driver.begin_write("other", 9, Bytes::ZERO, Bytes::MIB);
+        driver.put_all(streams[0], 0, Bytes::mib(1));
+        let rate = if refused { 95 << 20 } else { 2 << 20 };
+        let other_rate = contract(Rate::per_second(rate), Bytes::MIB, Bytes::ZERO);
+        let change = Op::StreamChange { stream: streams[0], contract: other_rate };
+        let changed = driver.at_once(change);
+        assert_eq!(changed.is_err(), refused, "{changed:?}");
+        driver.disks[0].holds = false;
+        driver.wait(other).unwrap();
+        driver.put_all(streams[0], 0, Bytes::mib(2));
+        assert_eq!(driver.done_durable(streams[0]), Bytes::mib(3));
+        assert_eq!(driver.close(streams[0]), Ok(Reply::Durable { upto: Bytes::mib(3) }));
+        check(&mut driver, 0, Bytes::mib(3));
+        // Its groups are over: as many as ever are admitted.
+        let quick = contract(Rate::per_second(8 << 20), Bytes::MIB, Bytes::ZERO);
+        let (one, two) = (name(0), name(1));
+        for volume in [&one, &two] {
+            driver.stream(open(volume, Mode::Write, quick, Bytes::mib(3)));
+        }
+    }
+}
+
+/// On a full disk, within the room that its program was told already: every sync is answered, and the close.
+#[test]
+fn each_sync_within_a_block_is_answered_on_a_full_disk() {
+    let mut driver = cameras(2);
+    let other = driver.writer(&name(1), camera());
+    let stream = driver.stream(open_window(&name(0), Mode::Write, camera(), 3)).0;
+    let Ok(Reply::Room { room: span }) = driver.ask(Op::WindowNext { stream }) else {
+        panic!("no room")
+    };
+    driver.memory.put(span.offset, &pattern(0, Bytes::ZERO, span.len));
+    while let Ok(Reply::Room { room: span }) =
+        driver.ask(Op::StreamRoom { stream: other, len_max: Bytes::MIB })
+    {
+        driver.done(Op::StreamWrite { stream: other, len: span.len });
+    }
+    assert_eq!(driver.node.space().free, Bytes::ZERO);
+    let mut upto = Bytes::ZERO;
+    for len in [100, 200, 300].map(Bytes::kib) {
+        driver.done(Op::WindowMoved { stream, len });
+        upto += len;
+        assert_eq!(driver.done_durable(stream), upto);
+    }
+    driver.done(Op::WindowMoved { stream, len: Bytes::kib(100) });
+    assert_eq!(driver.close(stream), Ok(Reply::Durable { upto: Bytes::kib(700) }));
+    assert!(driver.close(other).is_ok());
+    let mut driver = driver.after_a_power_cut();
+    check(&mut driver, 0, Bytes::kib(700));
+}
