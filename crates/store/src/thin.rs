@@ -409,6 +409,11 @@ impl Store {
         self.count_room();
     }
 
+    /// Whether [`Store::take_vacated`] has something to tell.
+    pub fn has_vacated(&self) -> bool {
+        !self.vacated.is_empty()
+    }
+
     /// The places that thin rings have given up since this was asked last: each is held until it is
     /// [given back](Store::give_back_held), when nobody reads it any more.
     pub fn take_vacated(&mut self) -> impl Iterator<Item = (DiskIndex, Range<Bytes>)> + use<> {

@@ -218,7 +218,10 @@ impl Core {
     /// Places that were left, and that no command reads any more, are free with the next commit.
     fn free_places_left(&mut self, now: Instant) {
         self.groups.left_due = None;
-        self.groups.left.extend(self.store.take_vacated());
+        // Asked often: to change the store costs more than a look.
+        if self.store.has_vacated() {
+            self.groups.left.extend(self.store.take_vacated());
+        }
         if self.groups.left.is_empty() {
             return;
         }
