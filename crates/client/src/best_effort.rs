@@ -11,6 +11,7 @@ use rustix::net::sockopt;
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::Shutdown;
+use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -98,8 +99,13 @@ impl Shared {
 }
 
 impl BestEffort {
-    pub(crate) fn attach(socket: &Path, volume: &str, priority: Option<Priority>) -> Result<Self> {
-        Self::greet(socket, volume, Head::HelloVolume { version: VERSION, priority })
+    pub(crate) fn attach(
+        socket: &Path,
+        volume: &str,
+        priority: Option<Priority>,
+        writer: Option<NonZeroU64>,
+    ) -> Result<Self> {
+        Self::greet(socket, volume, Head::HelloVolume { version: VERSION, priority, writer })
     }
 
     /// The same, under a contract of this connection's own.

@@ -72,6 +72,7 @@ use carried_reader::CarriedReader;
 use carried_writer::CarriedWriter;
 use shared_reader::SharedReader;
 use shared_writer::SharedWriter;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use units::{Bytes, Rate};
 use wire::control::{
@@ -100,6 +101,8 @@ pub struct Client {
     shares: bool,
     /// Requests of its streams may be late so often, in parts of a billion.
     miss: Option<u64>,
+    /// Whose its writes are.
+    writer: Option<NonZeroU64>,
 }
 
 /// The result of a call.
@@ -108,14 +111,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Client {
     /// The daemon at this control socket; fails where none answers.
     pub fn connect(socket: impl Into<PathBuf>) -> Result<Self> {
-        let client = Self { socket: socket.into(), shares: true, miss: None };
+        let client = Self::at(socket);
         client.health()?;
         Ok(client)
     }
 
     /// The same, without a look whether one answers.
     pub fn at(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: socket.into(), shares: true, miss: None }
+        Self { socket: socket.into(), shares: true, miss: None, writer: None }
     }
 
     /// The control socket.
@@ -127,6 +130,14 @@ impl Client {
     /// that must not map memory.
     pub fn without_shared_windows(mut self) -> Self {
         self.shares = false;
+        self
+    }
+
+    /// The same daemon, whose best-effort writes by this client have a number, so that
+    /// [`file_facts`](Client::file_facts) tells of others' changes only: below 2^60, and nobody
+    /// else's.
+    pub fn as_writer(mut self, number: NonZeroU64) -> Self {
+        self.writer = Some(number);
         self
     }
 
@@ -420,7 +431,7 @@ impl Client {
 
     /// Reads and writes a volume as best effort: in the slack of the contracts.
     pub fn best_effort(&self, volume: &str) -> Result<BestEffort> {
-        BestEffort::attach(&wire::socket::data_path(&self.socket), volume, None)
+        BestEffort::attach(&wire::socket::data_path(&self.socket), volume, None, self.writer)
     }
 
     /// As [`Client::best_effort`], under a contract of this handle's own: admission decides
@@ -437,7 +448,8 @@ impl Client {
     /// As [`Client::best_effort`], with a priority of this handle's own: before or behind
     /// other best effort, as far as the volume's service and the user's quota let it.
     pub fn best_effort_as(&self, volume: &str, priority: Priority) -> Result<BestEffort> {
-        BestEffort::attach(&wire::socket::data_path(&self.socket), volume, Some(priority))
+        let socket = wire::socket::data_path(&self.socket);
+        BestEffort::attach(&socket, volume, Some(priority), self.writer)
     }
 
     fn open(

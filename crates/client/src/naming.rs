@@ -44,7 +44,7 @@ impl Client {
     /// A volume as a file has it, by its name, or by its number behind a slash. None of a
     /// directory that is there only because volumes lie under it.
     pub fn file_facts(&self, name: &str) -> Result<Option<FileFacts>> {
-        let ask = FileAsk { name: name.into() };
+        let ask = FileAsk { name: name.into(), writer: self.writer };
         let found: FileFound = http::call(self.socket(), "POST", "/v1/file", Some(&ask))?;
         Ok(found.file)
     }

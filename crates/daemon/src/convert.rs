@@ -158,7 +158,7 @@ fn times_told(times: node::Times) -> api::Times {
     api::Times { accessed_ns: accessed, modified_ns: modified, changed_ns: changed }
 }
 
-/// A volume as a file has it.
+/// A volume as a file has it. Its version depends on who asks, and is not told here.
 pub fn file_facts(volume: VolumeStatus, quotas: &Quotas) -> api::FileFacts {
     api::FileFacts {
         number: volume.id.0,
@@ -168,6 +168,7 @@ pub fn file_facts(volume: VolumeStatus, quotas: &Quotas) -> api::FileFacts {
         size_bytes: volume.size,
         length_bytes: volume.length,
         times: volume.times.map(times_told),
+        version: None,
     }
 }
 

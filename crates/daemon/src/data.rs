@@ -150,9 +150,11 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
             };
             let stop = sessions.stop_signal();
             match hello {
-                Head::HelloVolume { priority, .. } => {
+                Head::HelloVolume { priority, writer, .. } => {
                     let priority = place.granted(priority.map(crate::convert::priority));
-                    let connection = best_effort::Connection { place, input, output, ask, stop };
+                    let writer = writer.map(|number| node::Writer(number.get()));
+                    let connection =
+                        best_effort::Connection { place, input, output, ask, writer, stop };
                     let served = best_effort::serve(volume, priority, connection, lane.clone());
                     lane.serve(served).await;
                 }
@@ -162,8 +164,14 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
                         // Its contract ends when nothing of it is under way any more.
                         Ok((open, ask)) => {
                             let stop = open.stop.clone();
-                            let connection =
-                                best_effort::Connection { place, input, output, ask, stop };
+                            let connection = best_effort::Connection {
+                                place,
+                                input,
+                                output,
+                                ask,
+                                writer: None,
+                                stop,
+                            };
                             let served = best_effort::serve(volume, None, connection, lane.clone());
                             lane.serve(served).await;
                         }

@@ -82,7 +82,7 @@ impl Found {
         let who = control.quotas.who(peer);
         let status = crate::view::volume(found, &who, &name, &[act])?;
         let Some(id) = id else { return Err(node::Error::NoSuchVolume { name }.into()) };
-        let tag = tag_of(id, control.run, status.changes);
+        let tag = tag_of(id, control.run, status.changes.last);
         Ok(Self { name, known, status, tag })
     }
 

@@ -146,7 +146,9 @@ fn the_client_does_not_begin_more_than_the_protocol_allows() {
 
 fn by_hand(daemon: &Running) -> UnixStream {
     let mut socket = UnixStream::connect(daemon.data_socket()).unwrap();
-    socket.write_all(&Head::HelloVolume { version: VERSION, priority: None }.encode(1)).unwrap();
+    socket
+        .write_all(&Head::HelloVolume { version: VERSION, priority: None, writer: None }.encode(1))
+        .unwrap();
     socket.write_all(b"v").unwrap();
     assert!(matches!(answer(&mut socket), (Head::Welcome { .. }, _)));
     socket

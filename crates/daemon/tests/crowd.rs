@@ -58,7 +58,7 @@ fn hold(attack: &str, number: usize, socket: &Path) -> Option<UnixStream> {
         let _ = connection.write(said); // refused, it is closed already
         Some(connection)
     };
-    let hello = Head::HelloVolume { version: VERSION, priority: None };
+    let hello = Head::HelloVolume { version: VERSION, priority: None, writer: None };
     match attack {
         "asks nothing on control connections" => {
             let said: &[u8] = match number % 2 {

@@ -17,7 +17,7 @@ use wire::frame::{Head, VERSION};
 async fn hang(socket: std::path::PathBuf, pool: &Fake) -> UnixStream {
     let mut connection = UnixStream::connect(socket).await.unwrap();
     connection
-        .write_all(&Head::HelloVolume { version: VERSION, priority: None }.encode(1))
+        .write_all(&Head::HelloVolume { version: VERSION, priority: None, writer: None }.encode(1))
         .await
         .unwrap();
     connection.write_all(b"v").await.unwrap();

@@ -82,7 +82,7 @@ impl House {
 
     /// A best-effort connection, welcomed.
     async fn best_effort(&self) -> UnixStream {
-        let head = Head::HelloVolume { version: VERSION, priority: None }.encode(1);
+        let head = Head::HelloVolume { version: VERSION, priority: None, writer: None }.encode(1);
         let mut connection = self.data(&[&head[..], b"v"].concat()).await;
         welcomed(&mut connection).await;
         connection
@@ -199,7 +199,7 @@ async fn an_answer_that_is_not_taken_ends_its_control_connection() {
 #[tokio::test]
 async fn half_a_greeting_ends() {
     let house = House::open().await;
-    let hello = Head::HelloVolume { version: VERSION, priority: None }.encode(200);
+    let hello = Head::HelloVolume { version: VERSION, priority: None, writer: None }.encode(200);
     let named = [&hello[..], b"v"].concat();
     let file = Head::HelloFile { version: VERSION }.encode(1000);
     for said in [&b""[..], &hello[..16], &hello, &named, &file] {
@@ -292,7 +292,7 @@ async fn a_program_that_does_not_take_its_answers_is_let_go() {
 #[tokio::test]
 async fn a_stop_ends_within_its_time_and_commits_whatever_clients_do() {
     let mut house = House::open().await;
-    let hello = Head::HelloVolume { version: VERSION, priority: None }.encode(200);
+    let hello = Head::HelloVolume { version: VERSION, priority: None, writer: None }.encode(200);
     let asked = posted("/v1/volumes", r#"{"name":"w","size_bytes":4096}"#);
     let mut kept = Vec::new();
     for said in [&b""[..], b"GET /v1", &asked[..20], &asked[..asked.len() - 5]] {
@@ -323,7 +323,7 @@ async fn a_stop_ends_within_its_time_and_commits_whatever_clients_do() {
 #[tokio::test]
 async fn one_half_greeting_alone_does_not_keep_the_daemon_from_stopping() {
     let mut house = House::open().await;
-    let hello = Head::HelloVolume { version: VERSION, priority: None }.encode(200);
+    let hello = Head::HelloVolume { version: VERSION, priority: None, writer: None }.encode(200);
     let _half = house.data(&hello).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     let (ended, took) = house.stop().await;

@@ -46,6 +46,7 @@ pub fn facts(volume: Volume) -> FileFacts {
         size_bytes: volume.size_bytes,
         length_bytes: volume.length_bytes,
         times: volume.times,
+        version: None,
     }
 }
 

@@ -32,7 +32,8 @@ const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 pub struct File {
     inode: u64,
     extent: RwLock<Extent>,
-    overlaps: Overlaps,
+    /// What is under way.
+    pub overlaps: Overlaps,
 }
 
 /// How far it reaches.
@@ -136,10 +137,13 @@ impl File {
         Ok(end)
     }
 
-    /// Writes all of it. Answered, everybody reads it.
-    pub fn write(&self, ways: &Connections, offset: u64, bytes: &[u8]) -> Ended<()> {
+    /// Writes all of it. Answered, everybody reads it; says whether the kernel is to forget these
+    /// bytes once it has the answer.
+    pub fn write(&self, ways: &Connections, offset: u64, bytes: &[u8]) -> Ended<bool> {
         let end = offset.checked_add(bytes.len() as u64).ok_or(Errno::EFBIG)?;
-        self.overlaps.write(offset..end, || self.write_once(ways, offset, bytes))
+        let (written, forgets) =
+            self.overlaps.write(offset..end, || self.write_once(ways, offset, bytes));
+        written.map(|()| forgets)
     }
 
     fn write_once(&self, ways: &Connections, offset: u64, bytes: &[u8]) -> Ended<()> {

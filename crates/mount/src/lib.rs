@@ -10,6 +10,7 @@
 //! [`ANSWER_WITHIN`].
 
 mod attributes;
+mod cached;
 mod connections;
 pub mod contracts;
 mod file;

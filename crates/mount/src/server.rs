@@ -1,13 +1,14 @@
 //! What the kernel asks, and what it is answered.
 //!
 //! Invariants: a file is asked for by its number, so that it stays the same under every name; an
-//! open looks at the volume anew and the kernel forgets what it had of its bytes; a file under a
-//! stream's contract is read past the kernel's cache.
+//! open looks at the volume anew and the kernel forgets what it had of its bytes, unless nobody but
+//! this mount has changed them; a file under a stream's contract is read past the kernel's cache.
 
 mod directories;
 mod files;
 
 use crate::attributes::{self, KNOWN_FOR, errno, inode, nanos, volume};
+use crate::cached::Cached;
 use crate::connections::Connections;
 use crate::contracts;
 use crate::file::File;
@@ -75,8 +76,21 @@ struct Opened {
     /// Directories that are being listed, by their numbers.
     lists: HashMap<u64, Arc<Vec<directories::Listed>>>,
     last_handle: u64,
+    /// What the kernel has of files' bytes.
+    cached: Cached,
     /// The rates of the streams that readers of a file take.
     rates: HashMap<u64, Rate>,
+}
+
+impl Opened {
+    /// The kernel asks something by a handle.
+    fn asked_by(&mut self, handle: u64) {
+        if let Some(inode) = self.cached.asked_by(handle)
+            && let Some((file, _)) = self.files.get(&inode)
+        {
+            file.overlaps.dropped();
+        }
+    }
 }
 
 fn failed(error: &Error) -> Errno {
@@ -325,6 +339,7 @@ impl Filesystem for Server {
         // The kernel forgets an inode with all its lookups, or asks for it again by its name.
         if ino.0 != ROOT {
             self.tree.forget(ino.0);
+            locked(&self.open).cached.forget(ino.0);
         }
     }
 
@@ -457,7 +472,10 @@ impl Filesystem for Server {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let stream = locked(&self.open).streams.get(&handle.0).cloned();
+        let mut open = locked(&self.open);
+        open.asked_by(handle.0);
+        let stream = open.streams.get(&handle.0).cloned();
+        drop(open);
         if let Some(stream) = stream {
             return self.slow.read(request.uid(), stream, (offset, size), reply);
         }
@@ -475,7 +493,7 @@ impl Filesystem for Server {
         &self,
         _: &Request,
         ino: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         offset: u64,
         bytes: &[u8],
         _: WriteFlags,
@@ -483,11 +501,19 @@ impl Filesystem for Server {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        locked(&self.open).asked_by(handle.0);
         let written = self.file(ino.0).and_then(|file| file.write(&self.ways, offset, bytes));
-        answer!(reply, written, () => reply.written(bytes.len() as u32));
+        answer!(reply, written, forgets => {
+            reply.written(bytes.len() as u32);
+            if let Some(notifier) = self.notifier.get().filter(|_| forgets) {
+                // Not before the answer: until it comes the kernel may hold the last page.
+                let _ = notifier.inval_inode(ino, offset as i64, bytes.len() as i64);
+            }
+        });
     }
 
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+    fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        locked(&self.open).asked_by(handle.0);
         // What was written is with the daemon already, and what failed was said then.
         reply.ok();
     }

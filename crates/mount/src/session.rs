@@ -6,7 +6,9 @@ use crate::{ANSWER_WITHIN, removed};
 use client::{Client, Error};
 use fuser::{BackgroundSession, MountOption, Session, SessionACL, SessionUnmounter};
 use rustix::mount::UnmountFlags;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,6 +48,12 @@ pub struct Mount {
     ways: Arc<Connections>,
 }
 
+/// A number that no other mount has: of random bits.
+fn own_number() -> NonZeroU64 {
+    let random = RandomState::new().build_hasher().finish();
+    NonZeroU64::new(random % (1 << 60)).unwrap_or(NonZeroU64::MIN)
+}
+
 impl Mount {
     /// Mounts the volumes.
     ///
@@ -56,7 +64,7 @@ impl Mount {
             return Err(NotMounted::OnlyRoot);
         }
         client::set_answer_within(ANSWER_WITHIN);
-        let client = Client::at(&options.socket);
+        let client = Client::at(&options.socket).as_writer(own_number());
         let health = client.health().map_err(NotMounted::Daemon)?;
         if !options.read_only {
             removed::sweep(&client);

@@ -82,6 +82,8 @@ struct Operation {
     write: bool,
     /// What the handle states.
     priority: Option<Priority>,
+    /// Of a write: who wants to know of changes that are not his own.
+    writer: Option<Writer>,
     /// Those that have not ended.
     pieces: u64,
     /// In a box, as the reply is: both are seldom there, and the operation is moved in and out.
@@ -498,6 +500,7 @@ impl BestEffort {
             recorded: Bytes::ZERO,
             write: false,
             priority,
+            writer: None,
             pieces: 0,
             error: None,
             then: None,
@@ -577,6 +580,7 @@ impl BestEffort {
             recorded: bytes.end - range.padding,
             write: true,
             priority,
+            writer: range.writer,
             pieces: 0,
             error: None,
             then: None,
@@ -632,6 +636,7 @@ impl BestEffort {
             recorded: Bytes::ZERO,
             write: true,
             priority: None,
+            writer: None,
             pieces: 0,
             error: None,
             then: Some(Box::new(then)),
@@ -662,7 +667,8 @@ impl BestEffort {
         let operation = self.operation(piece.operation);
         operation.pieces += 1;
         let waits_long = operation.priority == Some(Priority::Background);
-        let claim = core.writes.claim(&mut core.store, extent, piece.blocks.clone());
+        let writer = operation.writer;
+        let claim = core.writes.claim(&mut core.store, extent, piece.blocks.clone(), writer);
         self.pieces.insert(claim, piece);
         if core.writes.may_start(extent, claim) {
             return self.begin(core, now, claim);

@@ -97,7 +97,8 @@ fn programs_that_hang_do_not_keep_the_daemon_from_stopping() {
     data.write_all(&[1, 2, 3]).unwrap();
     // Best effort that takes no answers.
     let mut deaf = connect();
-    deaf.write_all(&Head::HelloVolume { version: VERSION, priority: None }.encode(1)).unwrap();
+    deaf.write_all(&Head::HelloVolume { version: VERSION, priority: None, writer: None }.encode(1))
+        .unwrap();
     deaf.write_all(b"v").unwrap();
     for tag in 1..40 {
         let head = Head::ReadAt { tag, offset: Bytes::ZERO, len: Bytes::MIB };

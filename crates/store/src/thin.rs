@@ -245,7 +245,6 @@ impl Store {
                 self.count_room();
                 return Ok(());
             }
-            let frontier = self.frontiers.entry((disk, zone)).or_default();
             // What has become free may lie in a stretch though no more is free than before.
             frontier.looks = (frontier.looks + 1) % LOOKS;
             frontier.none_of = frontier.none_of.filter(|_| frontier.looks > 0);

@@ -23,6 +23,7 @@
 use crate::Code;
 use crate::control::Priority;
 use std::fmt;
+use std::num::NonZeroU64;
 use units::{Bytes, Duration, OutOfRange, Outside};
 
 /// The version of this protocol, sent in the first frame of each side.
@@ -61,6 +62,9 @@ pub enum Head {
         version: u16,
         /// What the handle states; none: as the volume's service says.
         priority: Option<Priority>,
+        /// Whose writes its writes are, see [`FileAsk::writer`](crate::control::FileAsk::writer); in
+        /// `offset`, zero where nobody's.
+        writer: Option<NonZeroU64>,
     },
     /// Client, first: as [`Head::HelloVolume`], under a contract of this connection's own, which
     /// ends with it: an operation of at most `len` bytes is answered `within` a time, if it
@@ -391,8 +395,9 @@ impl Head {
             Self::HelloStream { version, stream } => {
                 Raw { kind: 1, code: version, tag: stream, ..raw }
             }
-            Self::HelloVolume { version, priority } => {
-                Raw { kind: 2, code: version, tag: number_of(priority), ..raw }
+            Self::HelloVolume { version, priority, writer } => {
+                let offset = writer.map_or(0, NonZeroU64::get);
+                Raw { kind: 2, code: version, tag: number_of(priority), offset, ..raw }
             }
             Self::HelloWindow { version, stream } => {
                 Raw { kind: 10, code: version, tag: stream, ..raw }
@@ -457,7 +462,8 @@ impl Head {
             1 => Self::HelloStream { version: code, stream: tag },
             2 => {
                 let priority = priority_of(tag).ok_or(FrameError::Field(kind))?;
-                Self::HelloVolume { version: code, priority }
+                let writer = NonZeroU64::new(raw.offset);
+                Self::HelloVolume { version: code, priority, writer }
             }
             10 => Self::HelloWindow { version: code, stream: tag },
             20 => {

@@ -2,6 +2,7 @@
 //! in pieces, and bytes that are no frames at all.
 
 use std::collections::HashSet;
+use std::num::NonZeroU64;
 use units::{Bytes, Duration, Outside};
 use wire::Code;
 use wire::control::Priority;
@@ -29,10 +30,11 @@ fn every_head() -> Vec<Head> {
     let (offset, len, upto) = (Bytes::mib(3), Bytes::kib(64), Bytes::new(12_345));
     vec![
         Head::HelloStream { version: 1, stream: 7 },
-        Head::HelloVolume { version: 1, priority: None },
-        Head::HelloVolume { version: 1, priority: Some(Priority::Interactive) },
-        Head::HelloVolume { version: 1, priority: Some(Priority::Normal) },
-        Head::HelloVolume { version: 1, priority: Some(Priority::Background) },
+        Head::HelloVolume { version: 1, priority: None, writer: None },
+        Head::HelloVolume { version: 1, priority: Some(Priority::Interactive), writer: None },
+        Head::HelloVolume { version: 1, priority: Some(Priority::Normal), writer: None },
+        Head::HelloVolume { version: 1, priority: Some(Priority::Background), writer: None },
+        Head::HelloVolume { version: 1, priority: None, writer: NonZeroU64::new(77) },
         Head::HelloInTime {
             version: 2,
             len: Bytes::kib(64),

@@ -7,7 +7,8 @@ use crate::{convert, scope, view};
 use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
-use node::{Act, Error, calls};
+use node::{Act, Error, Writer, calls};
+use std::num::NonZeroU64;
 use wire::Problem;
 use wire::control as api;
 
@@ -145,8 +146,13 @@ pub(super) async fn file(
     let acts = [Act::Read, Act::Own, Act::Write];
     match view::volume(control.entry.0.volume(&name), &who, &name, &acts) {
         Ok(volume) => {
-            let file = Some(convert::file_facts(volume, &control.quotas));
-            Ok(Json(api::FileFound { file }))
+            let version_for = |writer: NonZeroU64| {
+                let changes = volume.changes.not_by(Writer(writer.get()));
+                format!("{:x}-{changes:x}", control.run) // each run counts changes anew
+            };
+            let version = request.writer.map(version_for);
+            let facts = convert::file_facts(volume, &control.quotas);
+            Ok(Json(api::FileFound { file: Some(api::FileFacts { version, ..facts }) }))
         }
         Err(Error::NoSuchVolume { .. }) if control.entry.0.is_directory(&who, &name) => {
             Ok(Json(api::FileFound { file: None }))

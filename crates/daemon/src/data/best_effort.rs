@@ -16,7 +16,7 @@ use crate::pool::{Ask, Handed, Room};
 use crate::quotas;
 use crate::sessions::Stop;
 use crate::timely::Lane;
-use node::{Act, Error, Priority, Target, WriteRange, calls};
+use node::{Act, Error, Priority, Target, WriteRange, Writer, calls};
 use std::sync::Arc;
 use tokio::sync::watch;
 use units::{Bytes, Instant};
@@ -33,6 +33,7 @@ struct Shared {
     /// What the program stated in its hello.
     priority: Option<Priority>,
     ask: Ask,
+    writer: Option<Writer>,
     output: Arc<Outgoing>,
     /// The first write that failed since the last sync.
     failed: Mutex<Option<Error>>,
@@ -46,6 +47,8 @@ pub struct Connection {
     pub input: Incoming,
     pub output: Outgoing,
     pub ask: Ask,
+    /// Who writes, where he wants to know of changes that are not his own.
+    pub writer: Option<Writer>,
     pub stop: watch::Receiver<Stop>,
 }
 
@@ -53,7 +56,7 @@ pub struct Connection {
 pub async fn serve(
     volume: String,
     priority: Option<Priority>,
-    Connection { place, mut input, output, ask, mut stop }: Connection,
+    Connection { place, mut input, output, ask, writer, mut stop }: Connection,
     lane: Lane,
 ) {
     // Which of the two he may do, the pool holds each request to.
@@ -75,7 +78,7 @@ pub async fn serve(
     };
     let (failed, output) = (Mutex::default(), Arc::new(output));
     let batch = Batch::new(Arc::clone(&ask.0), lane.clone(), Arc::clone(&output), gone.clone());
-    let shared = Shared { volume, name, reserved, priority, ask, output, failed, lane };
+    let shared = Shared { volume, name, reserved, priority, ask, writer, output, failed, lane };
     let shared = Arc::new(shared);
     let account = Account::new(place);
     let over = tokio::select! {
@@ -133,7 +136,8 @@ async fn take_request(
             Ok(())
         }
         Head::WriteAt { tag, offset, padding } => {
-            let range = WriteRange { padding, ..WriteRange::new(offset, Bytes::new(body as u64)) };
+            let whole = WriteRange::new(offset, Bytes::new(body as u64));
+            let range = WriteRange { padding, writer: shared.writer, ..whole };
             let guaranteed = || shared.guaranteed();
             let place = account.place(&shared.reserved, range.room(), guaranteed).await;
             let mut room = match shared.room(range).await {

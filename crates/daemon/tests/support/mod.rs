@@ -620,7 +620,7 @@ impl Pool for Fake {
             size: Bytes::new(volume.size),
             taken: Bytes::new(volume.size),
             length: Bytes::new(volume.data.len() as u64),
-            changes: volume.changes,
+            changes: Changes::at(volume.changes),
             placement: Placement::default(),
             extents: vec![volume.size >> 20],
             stretches: Default::default(),

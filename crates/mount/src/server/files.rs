@@ -22,19 +22,23 @@ impl Server {
             None => None,
             Some(rate) => Some(self.open_stream(ino, rate)?),
         };
-        let kernel = match &stream {
+        let mut kernel = match &stream {
             Some(_) => FopenFlags::FOPEN_DIRECT_IO,
             None => FopenFlags::empty(),
         };
         let known = (ino, facts.length_bytes.get(), facts.size_bytes.get());
-        Ok((self.note_open(known, stream), kernel))
+        let (handle, keeps) = self.note_open(known, facts.version, stream);
+        kernel.set(FopenFlags::FOPEN_KEEP_CACHE, keeps);
+        Ok((handle, kernel))
     }
 
+    /// Gives the handle, and whether the kernel may keep what it has of the file's bytes.
     fn note_open(
         &self,
         (ino, length, reserved): (u64, u64, u64),
+        version: Option<String>,
         stream: Option<client::File>,
-    ) -> u64 {
+    ) -> (u64, bool) {
         let mut open = locked(&self.open);
         open.last_handle += 1;
         let handle = open.last_handle;
@@ -45,9 +49,13 @@ impl Server {
         let (file, handles) = open.files.entry(ino).or_insert_with(new);
         *handles += 1;
         let file = Arc::clone(file);
+        let keeps = open.cached.keeps(ino, handle, version);
+        if !keeps {
+            file.overlaps.drops();
+        }
         drop(open);
         file.found(length, reserved);
-        handle
+        (handle, keeps)
     }
 
     fn open_stream(&self, ino: u64, rate: Rate) -> Ended<client::File> {
@@ -78,11 +86,13 @@ impl Server {
             return Err(Errno::EISDIR);
         }
         let known = (told.ino.0, told.size, told.blocks * 512);
-        Ok((told, self.note_open(known, None), FopenFlags::empty()))
+        let (handle, _) = self.note_open(known, None, None);
+        Ok((told, handle, FopenFlags::empty()))
     }
 
     pub(super) fn close_file(&self, ino: u64, handle: u64) {
         let mut open = locked(&self.open);
+        open.asked_by(handle);
         let stream = open.streams.remove(&handle);
         let Some((file, handles)) = open.files.get_mut(&ino) else { return };
         *handles -= 1;

@@ -179,9 +179,7 @@ pub struct VolumeStatus {
     /// When the recording begins, ends, and by how much what is told of it may be off, in
     /// nanoseconds since 1970; none where nothing is known of it.
     pub recorded: Option<(i64, i64, i64)>,
-    /// Another number than before whenever bytes of the volume may have changed in between, while
-    /// the pool is open.
-    pub changes: u64,
+    pub changes: Changes,
     pub placement: Placement,
     /// Extents on each disk of the pool.
     pub extents: Vec<u64>,

@@ -126,12 +126,51 @@ pub struct WriteRange {
     /// comes from then on finds the bytes; whether they could be written is told by
     /// [`Op::SyncVolume`](crate::Op::SyncVolume).
     pub behind: bool,
+    /// Who writes it, see [`Changes::not_by`].
+    pub writer: Option<Writer>,
+}
+
+/// Whoever wants to know of changes that are not his own: a number that nobody else has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Writer(pub u64);
+
+/// When the bytes of a volume may have changed last, on a clock that counts such changes while the
+/// pool is open; zero where they did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The last change of all.
+    pub last: u64,
+    /// Who made it.
+    writer: Option<Writer>,
+    /// The last one that somebody else made.
+    before: u64,
+}
+
+impl Changes {
+    /// The last change was then, and nobody's who has a number.
+    pub const fn at(last: u64) -> Self {
+        Self { last, writer: None, before: 0 }
+    }
+
+    /// Another number than before whenever somebody else than `writer` may have changed bytes in
+    /// between.
+    pub fn not_by(&self, writer: Writer) -> u64 {
+        if self.writer == Some(writer) { self.before } else { self.last }
+    }
+
+    /// One more change.
+    pub(crate) fn note(&mut self, at: u64, writer: Option<Writer>) {
+        if self.writer != writer {
+            (self.writer, self.before) = (writer, self.last);
+        }
+        self.last = at;
+    }
 }
 
 impl WriteRange {
     /// All of it is recorded, and on its disk when it is answered.
     pub const fn new(offset: Bytes, len: Bytes) -> Self {
-        Self { offset, len, padding: Bytes::ZERO, behind: false }
+        Self { offset, len, padding: Bytes::ZERO, behind: false, writer: None }
     }
 
     /// How far into its memory the first byte lies: the start of its first 4 KiB is the

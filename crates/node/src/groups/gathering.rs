@@ -83,21 +83,14 @@ impl Node {
         let seen = core.seen(id.disk);
         let between = queue::between_parts(seen.advance);
         let mut takes = Duration::ZERO;
-        let fits = |items: &&[Item]| {
+        let mut fits = |items: &&[Item]| {
             let part = Share { members: items.len() as u32, ..share.clone() };
             let more = seen.cost_of_group(&part, Direction::Write);
             let more = if takes.is_zero() { more } else { more.saturating_add(between) };
             takes = takes.saturating_add(more);
             takes <= cost
         };
-        let count = commands
-            .iter()
-            .take_while({
-                let mut fits = fits;
-                move |items| fits(items)
-            })
-            .count()
-            .max(1);
+        let count = commands.iter().take_while(|items| fits(items)).count().max(1);
         let (within, beyond) = commands.split_at(count.min(commands.len()));
         let part =
             |items: &&[Item]| (writing(core, items), Owner::Group { items: Box::from(*items) });

@@ -74,12 +74,12 @@ impl Stream {
         let limit = core.store.volume(self.volume).expect("open volumes stay").limit();
         let ends = self.closing || (self.going.is_some() && told == self.position);
         let is_last = ends || self.position == limit;
-        is_promised |= is_last && self.promised.remove(&block);
         let together = core.together_at(&group);
-        is_promised |=
-            !is_last && !is_promised && core.store.promise(self.volume, block, together).is_ok();
-        is_promised = is_promised || self.promised.remove(&block);
-        if !is_promised && core.store.promise(self.volume, block, together).is_err() {
+        let is_promised = is_promised
+            || (!is_last && core.store.promise(self.volume, block, together).is_ok())
+            || self.promised.remove(&block)
+            || core.store.promise(self.volume, block, together).is_ok();
+        if !is_promised {
             if core.store.is_placed(self.volume, block) {
                 return self.send_in_place(core, now, block, len);
             }

@@ -14,7 +14,7 @@
 //! Invariants: no two claims that overlap are under way at a time; an extent has a tracker
 //! exactly while it has claims; a tracker gives its place for holes back when it goes.
 
-use crate::api::{CommandId, StreamId};
+use crate::api::{Changes, CommandId, StreamId, Writer};
 use crate::memory::cache::Cache;
 use crate::memory::kept::Kept;
 use alloc::collections::BTreeMap;
@@ -36,8 +36,8 @@ pub(crate) struct Writes {
     /// Extents that are being copied: whether something was written to them since.
     watched: BTreeMap<Extent, bool>,
     next: u64,
-    /// When the bytes of each volume may have changed last, on a clock that counts such changes.
-    changed: BTreeMap<VolumeId, u64>,
+    changed: BTreeMap<VolumeId, Changes>,
+    /// What counts them.
     changes: u64,
     /// What is kept in memory of volumes: a change of their bytes makes it void.
     pub kept: Kept,
@@ -45,10 +45,19 @@ pub(crate) struct Writes {
     pub cache: Cache,
 }
 
+/// What a claim is of.
+#[derive(Clone, Debug)]
+struct Claimed {
+    claim: Claim,
+    /// In bytes of the extent.
+    range: Range<Bytes>,
+    writer: Option<Writer>,
+}
+
 #[derive(Clone, Debug, Default)]
 struct Tracker {
     /// In the order in which they came. One is under way when none before it overlaps it.
-    claims: Vec<(Claim, Range<Bytes>)>,
+    claims: Vec<Claimed>,
     /// The extent may have holes: there is room in the metadata for them.
     may_have_holes: bool,
     /// Written, but behind a hole that the extent may not have.
@@ -58,10 +67,11 @@ struct Tracker {
 impl Tracker {
     /// The claims that came before `claim` and overlap it.
     fn before(&self, claim: Claim) -> impl Iterator<Item = Claim> {
-        let at = self.claims.iter().position(|(other, _)| *other == claim);
+        let at = self.claims.iter().position(|other| other.claim == claim);
         let (earlier, rest) = self.claims.split_at(at.expect("a claim of this extent"));
-        let range = &rest[0].1;
-        earlier.iter().filter(move |(_, other)| overlap(other, range)).map(|(claim, _)| *claim)
+        let range = &rest[0].range;
+        let earlier = earlier.iter().filter(move |other| overlap(&other.range, range));
+        earlier.map(|other| other.claim)
     }
 }
 
@@ -94,22 +104,27 @@ impl Writes {
         self.note_change_of(volume, &(Bytes::ZERO..Bytes::new(u64::MAX)));
     }
 
-    /// The same of a range of an extent.
-    fn note_change_in(&mut self, (volume, index): Extent, range: &Range<Bytes>) {
+    /// The same of a range of an extent, which this writer makes.
+    fn note_change_in(
+        &mut self,
+        (volume, index): Extent,
+        range: &Range<Bytes>,
+        writer: Option<Writer>,
+    ) {
         let at = EXTENT * index;
-        self.note_change_of(volume, &(at + range.start..at + range.end));
+        self.note_change_by(volume, &(at + range.start..at + range.end), writer);
     }
 
     /// The same of a range, or a ring does not hold it any more.
     pub(crate) fn note_change_of(&mut self, volume: VolumeId, range: &Range<Bytes>) {
-        self.count_change(volume);
-        self.kept.change(volume, range);
-        self.cache.change(volume, range);
+        self.note_change_by(volume, range, None);
     }
 
-    fn count_change(&mut self, volume: VolumeId) {
+    fn note_change_by(&mut self, volume: VolumeId, range: &Range<Bytes>, writer: Option<Writer>) {
         self.changes += 1;
-        self.changed.insert(volume, self.changes);
+        self.changed.entry(volume).or_default().note(self.changes, writer);
+        self.kept.change(volume, range);
+        self.cache.change(volume, range);
     }
 
     /// As [`Kept::expect`], where no write of the range is under way.
@@ -142,7 +157,7 @@ impl Writes {
     fn has_claims(&self, volume: VolumeId, range: &Range<Bytes>) -> bool {
         let is_claimed = |(extent, part): (u64, Range<Bytes>)| {
             let claims = self.extents.get(&(volume, extent)).map(|tracker| &tracker.claims);
-            claims.is_some_and(|claims| claims.iter().any(|(_, other)| overlap(other, &part)))
+            claims.is_some_and(|claims| claims.iter().any(|other| overlap(&other.range, &part)))
         };
         extents(range).any(is_claimed)
     }
@@ -160,20 +175,19 @@ impl Writes {
     ) -> impl Iterator<Item = Claim> {
         let claims = self.extents.get(&extent).map(|tracker| tracker.claims.iter());
         let theirs = claims.into_iter().flatten();
-        theirs.filter(move |(_, other)| overlap(other, range)).map(|(claim, _)| *claim)
+        theirs.filter(move |other| overlap(&other.range, range)).map(|other| other.claim)
     }
 
     /// What of an extent is being written, or will be.
     pub(crate) fn claimed(&self, extent: Extent) -> Blocks {
         let claims = self.extents.get(&extent).map(|tracker| tracker.claims.iter());
-        let all = claims.into_iter().flatten().map(|(_, range)| Blocks::of(range));
+        let all = claims.into_iter().flatten().map(|other| Blocks::of(&other.range));
         all.fold(Blocks::NONE, |all, blocks| all.union(&blocks))
     }
 
-    /// Another number than before whenever bytes of the volume may have changed in between; zero
-    /// where none did since the pool was opened.
-    pub(crate) fn changes_of(&self, volume: VolumeId) -> u64 {
-        self.changed.get(&volume).copied().unwrap_or(0)
+    /// When bytes of the volume may have changed.
+    pub(crate) fn changes_of(&self, volume: VolumeId) -> Changes {
+        self.changed.get(&volume).copied().unwrap_or_default()
     }
 
     /// The volume is gone.
@@ -201,7 +215,7 @@ impl Writes {
     /// A stream is about to write `range`, whole blocks of an extent. It never overlaps
     /// what is under way, and comes from the watermark on.
     pub(crate) fn claim_next(&mut self, extent: Extent, range: Range<Bytes>) -> Claim {
-        let claim = self.push(extent, range);
+        let claim = self.push(extent, range, None);
         assert!(self.may_start(extent, claim), "a stream has the volume's writes to itself");
         claim
     }
@@ -239,36 +253,37 @@ impl Writes {
         store: &mut Store,
         extent: Extent,
         range: Range<Bytes>,
+        writer: Option<Writer>,
     ) -> Claim {
         let tracker = self.extents.entry(extent).or_default();
         if !tracker.may_have_holes && store.reserve_scattered() {
             tracker.may_have_holes = true;
             let done = core::mem::take(&mut tracker.done);
-            self.tell(store, extent, &done);
+            self.tell(store, extent, &done, None);
         }
         let from = match self.extents[&extent].may_have_holes {
             true => range.start,
             false => range.start.min(written(store, extent).watermark()),
         };
-        self.push(extent, from..range.end)
+        self.push(extent, from..range.end, writer)
     }
 
-    fn push(&mut self, extent: Extent, range: Range<Bytes>) -> Claim {
+    fn push(&mut self, extent: Extent, range: Range<Bytes>, writer: Option<Writer>) -> Claim {
         if let Some(written) = self.watched.get_mut(&extent) {
             *written = true;
         }
-        self.note_change_in(extent, &range);
+        self.note_change_in(extent, &range, writer);
         let claim = Claim(self.next);
         self.next += 1;
-        self.extents.entry(extent).or_default().claims.push((claim, range));
+        self.extents.entry(extent).or_default().claims.push(Claimed { claim, range, writer });
         claim
     }
 
     /// What is claimed: more than was asked for where the extent may not have holes.
     pub(crate) fn range(&self, extent: Extent, claim: Claim) -> Range<Bytes> {
         let mut claims = self.extents[&extent].claims.iter();
-        let found = claims.find(|(other, _)| *other == claim);
-        found.expect("a claim of this extent").1.clone()
+        let found = claims.find(|other| other.claim == claim);
+        found.expect("a claim of this extent").range.clone()
     }
 
     /// True where no write that came before has any of the claim's blocks.
@@ -290,11 +305,11 @@ impl Writes {
         end: End,
     ) -> Vec<Claim> {
         let tracker = self.extents.get_mut(&extent).expect("a claim of this extent");
-        let at = tracker.claims.iter().position(|(other, _)| *other == claim);
+        let at = tracker.claims.iter().position(|other| other.claim == claim);
         let at = at.expect("a claim of this extent");
-        let (_, range) = tracker.claims.remove(at);
+        let Claimed { range, writer, .. } = tracker.claims.remove(at);
         // Also where it failed: some of it may be on the disk.
-        self.note_change_in(extent, &range);
+        self.note_change_in(extent, &range, writer);
         let tracker = self.extents.get_mut(&extent).expect("just seen");
         if end == End::Written {
             tracker.done = tracker.done.union(&Blocks::of(&range));
@@ -305,11 +320,13 @@ impl Writes {
             };
             let told = tracker.done.intersection(&visible);
             tracker.done = tracker.done.without(&visible);
-            self.tell(store, extent, &told);
+            // What others have written before may be seen from now on only.
+            let is_own = told.without(&Blocks::of(&range)).is_empty();
+            self.tell(store, extent, &told, writer.filter(|_| is_own));
         }
         let tracker = self.extents.get_mut(&extent).expect("just seen");
-        let later = tracker.claims[at..].iter().filter(|(_, other)| overlap(other, &range));
-        let free = later.map(|(later, _)| *later);
+        let later = tracker.claims[at..].iter().filter(|other| overlap(&other.range, &range));
+        let free = later.map(|later| later.claim);
         let free = free.filter(|&later| tracker.before(later).next().is_none()).collect();
         if tracker.claims.is_empty() {
             if tracker.may_have_holes {
@@ -321,9 +338,9 @@ impl Writes {
     }
 
     /// From now on these blocks are read; before they were zeros, where they were not written.
-    fn tell(&mut self, store: &mut Store, extent: Extent, blocks: &Blocks) {
+    fn tell(&mut self, store: &mut Store, extent: Extent, blocks: &Blocks, writer: Option<Writer>) {
         if !blocks.is_empty() {
-            self.note_change_in(extent, &blocks.span());
+            self.note_change_in(extent, &blocks.span(), writer);
             store.note_written(extent.0, extent.1, blocks);
         }
     }

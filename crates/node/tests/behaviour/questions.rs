@@ -2,7 +2,7 @@
 //! where something is written, what lies in a directory, how much room there is.
 
 use crate::driver::*;
-use node::{Access, Error, Mode, Op, Placement, Who, limits};
+use node::{Access, Error, Mode, Op, Placement, Who, WriteRange, Writer, limits};
 use units::Bytes;
 
 const FILM: &str = "film";
@@ -14,7 +14,7 @@ fn the_count_of_changes_is_another_one_whenever_bytes_may_have_changed() {
     let mut driver = Setup::new(1).open();
     driver.volume(FILM, Bytes::mib(3));
     driver.volume("other", Bytes::MIB);
-    let changes = |driver: &Driver| driver.node.volume(FILM).unwrap().changes;
+    let changes = |driver: &Driver| driver.node.volume(FILM).unwrap().changes.last;
     let mut seen = vec![changes(&driver)];
     assert_eq!(seen, [0]);
     let under_way = driver.begin_write(FILM, 1, Bytes::ZERO, BLOCK);
@@ -44,6 +44,50 @@ fn the_count_of_changes_is_another_one_whenever_bytes_may_have_changed() {
     let told = driver.at_once(Op::VolumeExtend { name: FILM.into(), length });
     assert!(matches!(told, Err(Error::Invalid { what: "length", .. })), "{told:?}");
     assert_eq!(changes(&driver), same);
+}
+
+/// Who has a number of his own hears of others' changes only, also where his own are under way.
+#[test]
+fn a_writer_with_a_number_is_told_of_the_changes_that_others_make() {
+    let mut driver = Setup::new(1).open();
+    driver.volume(FILM, Bytes::mib(3));
+    let others =
+        |driver: &Driver, writer| driver.node.volume(FILM).unwrap().changes.not_by(Writer(writer));
+    let begin = |driver: &mut Driver, writer, at| {
+        let span = driver.room(limits::BLOCK_MIN);
+        let range = WriteRange { writer, ..WriteRange::new(at, limits::BLOCK_MIN) };
+        driver.begin(write(FILM, range, span))
+    };
+    let (one, two) = (Some(Writer(1)), Some(Writer(2)));
+    // Each with whether the two hear of it.
+    for (writer, first, second) in [
+        (one, false, true),
+        (one, false, true),
+        (two, true, false),
+        (one, false, true),
+        (None, true, true),
+        (two, true, false),
+        (None, true, true),
+        (None, true, true),
+    ] {
+        let before = (others(&driver, 1), others(&driver, 2));
+        let under_way = begin(&mut driver, writer, Bytes::ZERO);
+        driver.wait(under_way).unwrap();
+        let after = (others(&driver, 1), others(&driver, 2));
+        assert_eq!((before.0 != after.0, before.1 != after.1), (first, second), "{writer:?}");
+    }
+    let before = others(&driver, 1);
+    let under_way = [(one, 0), (two, 1), (one, 2)]
+        .map(|(writer, extent)| begin(&mut driver, writer, Bytes::mib(extent)));
+    let begun = others(&driver, 1);
+    assert_ne!(before, begun);
+    for it in under_way {
+        driver.wait(it).unwrap();
+    }
+    assert_ne!(begun, others(&driver, 1), "the other's has ended");
+    let before = others(&driver, 1);
+    driver.done(Op::VolumeResize { name: FILM.into(), size: Bytes::MIB, may_cut: true });
+    assert_ne!(before, others(&driver, 1), "a cut is nobody's");
 }
 
 /// Runs of what is written and of what is not, over the ends of extents, as far as was asked.

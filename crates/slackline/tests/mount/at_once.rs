@@ -13,30 +13,36 @@ fn place(thread: usize, round: usize) -> u64 {
     ((round * THREADS + thread) * PIECE) as u64
 }
 
-/// Writes its pieces, and reads each back at once: how many it did not find.
-fn missed(file: &File, thread: usize, rounds: impl Iterator<Item = usize>) -> usize {
-    let written = [thread as u8 + 1; PIECE];
-    let is_missed = |round: &usize| {
-        let mut read = [0; PIECE];
-        file.write_all_at(&written, place(thread, *round)).unwrap();
-        let found = file.read_exact_at(&mut read, place(thread, *round));
-        found.is_err() || read != written
-    };
-    rounds.filter(is_missed).count()
+/// What a thread writes in a round.
+fn written(thread: usize, round: usize) -> [u8; PIECE] {
+    [((round * THREADS + thread) % 251) as u8 + 1; PIECE]
 }
 
-/// So many pieces of each thread are missed.
-fn missed_by_all(path: &Path, rounds: usize, meanwhile: impl Fn() + Sync) -> usize {
+/// Writes its pieces, each round in the next of so many places, and reads each back at once: how
+/// many it did not find.
+fn missed(file: &File, thread: usize, places: usize, rounds: usize) -> usize {
+    let is_missed = |round: &usize| {
+        let (at, written) = (place(thread, round % places), written(thread, *round));
+        let mut read = [0; PIECE];
+        file.write_all_at(&written, at).unwrap();
+        file.read_exact_at(&mut read, at).is_err() || read != written
+    };
+    (0..rounds).filter(is_missed).count()
+}
+
+/// How many pieces are missed, while three more threads do something else.
+fn missed_by_all(path: &Path, places: usize, rounds: usize, meanwhile: impl Fn() + Sync) -> usize {
     let open = |_| OpenOptions::new().read(true).write(true).open(path).unwrap();
     let files: Vec<File> = (0..THREADS).map(open).collect();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let others = || {
             while !is_over.load(Ordering::Relaxed) {
                 meanwhile();
             }
-        });
-        let work = |(thread, file)| scope.spawn(move || missed(file, thread, 0..rounds));
+        };
+        (0..3).for_each(|_| drop(scope.spawn(others)));
+        let work = |(thread, file)| scope.spawn(move || missed(file, thread, places, rounds));
         let all: Vec<_> = files.iter().enumerate().map(work).collect();
         let all = all.into_iter().map(|thread| thread.join().unwrap()).sum();
         is_over.store(true, Ordering::Relaxed);
@@ -49,17 +55,20 @@ fn each_finds_what_it_wrote_to_a_file_that_all_let_grow() {
     let Some(mounted) = Mounted::new() else { return };
     let path = mounted.path("f");
     File::create(&path).unwrap();
-    assert_eq!(missed_by_all(&path, 60, std::thread::yield_now), 0, "pieces were missed");
+    assert_eq!(missed_by_all(&path, 60, 60, std::thread::yield_now), 0, "pieces were missed");
     let bytes = fs::read(&path).unwrap();
-    let pieces = (0..THREADS * 60).flat_map(|at| [(at % THREADS) as u8 + 1; PIECE]);
+    let pieces = (0..THREADS * 60).flat_map(|at| written(at % THREADS, at / THREADS));
     assert!(bytes.iter().copied().eq(pieces), "of {} bytes some are others", bytes.len());
 }
 
+/// The pieces of some rounds only lie in other places, so that pages are read and written all the
+/// time: what the kernel's cache has of a page must never be older than a write that was answered.
 #[test]
 fn each_finds_what_it_wrote_while_others_open_the_file() {
+    const PLACES: usize = 20;
     let Some(mounted) = Mounted::new() else { return };
     let path = mounted.path("f");
-    fs::write(&path, vec![0; THREADS * PIECE * 150]).unwrap();
-    let missed = missed_by_all(&path, 150, || drop(fs::read(&path).unwrap()));
+    fs::write(&path, vec![0; THREADS * PIECE * PLACES]).unwrap();
+    let missed = missed_by_all(&path, PLACES, 600, || drop(fs::read(&path).unwrap()));
     assert_eq!(missed, 0, "pieces were missed");
 }

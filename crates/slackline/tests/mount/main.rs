@@ -367,6 +367,40 @@ fn what_one_door_has_acknowledged_the_other_sees() {
     }
 }
 
+/// What the kernel has of a file in its cache when it has opened it once more.
+fn cached(path: &Path) -> u64 {
+    let told = Command::new("fincore").args(["-b", "-n", "-r", "-o", "RES"]).arg(path).output();
+    let told = told.expect("fincore is a part of util-linux");
+    String::from_utf8(told.stdout).unwrap().trim().parse().expect("a number of bytes")
+}
+
+/// What only this mount has changed, the kernel keeps when the file is opened again.
+#[test]
+fn a_file_is_read_from_the_kernels_cache_again_until_another_door_has_changed_it() {
+    const ALL: u64 = 40_960;
+    let Some(mounted) = Mounted::new() else { return };
+    let client = mounted.client();
+    let path = mounted.path("v");
+    fs::write(&path, [1; ALL as usize]).unwrap();
+    let writer = OpenOptions::new().write(true).open(&path).unwrap();
+    assert_eq!(cached(&path), 0, "whoever else has made it may have written to it");
+    let read = || {
+        let bytes = fs::read(&path).unwrap();
+        (bytes[0], bytes[40_000])
+    };
+    assert_eq!((read(), cached(&path)), ((1, 1), ALL));
+    writer.write_all_at(&[2; 10], 40_000).unwrap();
+    fs::write(mounted.path("other"), [3; 50_000]).unwrap();
+    assert_eq!((cached(&path), read()), (ALL - 4096, (1, 2)), "the first write since it was opened");
+    writer.write_all_at(&[2; 10], 40_000).unwrap();
+    assert_eq!((cached(&path), read()), (ALL, (1, 2)), "its own change, and one of another file");
+    client.best_effort("v").unwrap().write_at(Bytes::ZERO, &[4; 10]).unwrap();
+    assert_eq!((cached(&path), read()), (0, (4, 2)));
+    assert_eq!((cached(&path), read()), (ALL, (4, 2)));
+    fs::write(&path, [5; ALL as usize]).unwrap();
+    assert_eq!(read(), (5, 5), "cut to nothing, and written anew");
+}
+
 /// With `O_SYNC` and `O_DSYNC` a write is answered when it is durable, the file's new length with it: a
 /// kill right behind it loses nothing. (The kernel asks the mount for an fsync behind each such write.)
 #[test]

@@ -3,6 +3,7 @@
 use super::Owner;
 use crate::quantity;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
 use units::Bytes;
 
 /// Files that were removed while a program has them open lie under this name; nothing but a
@@ -120,6 +121,11 @@ pub struct Entry {
 pub struct FileAsk {
     /// The volume's name, or its number behind a slash.
     pub name: String,
+    /// Who asks, where he wants to know of changes that are not his own: a number below 2^60 that
+    /// nobody else has, as the connections that he writes by have it in their `HelloVolume`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub writer: Option<NonZeroU64>,
 }
 
 /// What is known of a volume as of a file: little, and quick to tell.
@@ -145,6 +151,11 @@ pub struct FileFacts {
     /// When it was last used; none where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<Times>,
+    /// Another text than before wherever anybody else than the
+    /// [`writer`](FileAsk::writer) who asks may have changed bytes in between; none where nobody
+    /// asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }
 
 /// The answer to a question for a volume as a file has it.
