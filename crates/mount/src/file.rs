@@ -32,8 +32,7 @@ const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 pub struct File {
     inode: u64,
     extent: RwLock<Extent>,
-    /// What is under way.
-    pub overlaps: Overlaps,
+    overlaps: Overlaps,
 }
 
 /// How far it reaches.
@@ -137,13 +136,10 @@ impl File {
         Ok(end)
     }
 
-    /// Writes all of it. Answered, everybody reads it; says whether the kernel is to forget these
-    /// bytes once it has the answer.
-    pub fn write(&self, ways: &Connections, offset: u64, bytes: &[u8]) -> Ended<bool> {
+    /// Writes all of it. Answered, everybody reads it.
+    pub fn write(&self, ways: &Connections, offset: u64, bytes: &[u8]) -> Ended<()> {
         let end = offset.checked_add(bytes.len() as u64).ok_or(Errno::EFBIG)?;
-        let (written, forgets) =
-            self.overlaps.write(offset..end, || self.write_once(ways, offset, bytes));
-        written.map(|()| forgets)
+        self.overlaps.write(offset..end, || self.write_once(ways, offset, bytes))
     }
 
     fn write_once(&self, ways: &Connections, offset: u64, bytes: &[u8]) -> Ended<()> {

@@ -4,11 +4,6 @@
 //! cache, also between the two. A read that is sent next brings the bytes back into the cache, and
 //! the cache would be older than the file if the daemon answered that read before the write.
 //!
-//! An open that drops the cache while others have the file open leaves one case more: the read was
-//! answered before the kernel had sent the write at all. The kernel sends one write of a file at a
-//! time, so that only the next one to come can be such a write; where it overlaps the read, the
-//! kernel is told to forget that range again.
-//!
 //! Invariant: a read returns the bytes of every write over its range that began before the read
 //! ended, unless writes keep overtaking it.
 
@@ -19,12 +14,6 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// So often a read is done anew. The kernel writes nothing over a range that it reads into its
 /// cache, so that more writes than one or two are of programs that write past the cache.
 const ROUNDS: u32 = 8;
-
-/// A page of the kernel's cache.
-const PAGE: u64 = 4096;
-
-/// Ranges that are kept of what was answered: more are taken for one that has all of them.
-const ANSWERED_MAX: usize = 64;
 
 /// What is under way.
 #[derive(Debug, Default)]
@@ -38,13 +27,6 @@ struct UnderWay {
     last: u64,
     writes: Vec<(u64, Range<u64>)>,
     reads: Vec<Reading>,
-    /// Opens under way that drop the cache.
-    drops: u32,
-    /// The cache was dropped, and no write has come since.
-    was_dropped: bool,
-    /// What was answered since the last write came, where the cache may have been dropped in
-    /// between: whole pages.
-    answered: Vec<Range<u64>>,
 }
 
 #[derive(Debug)]
@@ -60,34 +42,6 @@ impl UnderWay {
         self.last += 1;
         self.last
     }
-
-    /// A read was answered.
-    fn answer(&mut self, range: &Range<u64>) {
-        if !self.was_dropped {
-            return;
-        }
-        self.answered.push(pages(range));
-        if self.answered.len() > ANSWERED_MAX {
-            let start = self.answered.iter().map(|range| range.start).min();
-            let end = self.answered.iter().map(|range| range.end).max();
-            self.answered.clear();
-            self.answered.push(start.unwrap_or(0)..end.unwrap_or(u64::MAX));
-        }
-    }
-
-    /// A write has come: whether the kernel may have read older bytes of it since it put these
-    /// into its cache.
-    fn is_older_in_cache(&mut self, range: &Range<u64>) -> bool {
-        let is_older = self.answered.iter().any(|answered| overlap(answered, range));
-        self.answered.clear();
-        self.was_dropped = self.drops > 0;
-        is_older
-    }
-}
-
-/// The pages of the kernel's cache around a range.
-fn pages(range: &Range<u64>) -> Range<u64> {
-    range.start / PAGE * PAGE..range.end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX)
 }
 
 fn overlap(one: &Range<u64>, two: &Range<u64>) -> bool {
@@ -95,23 +49,9 @@ fn overlap(one: &Range<u64>, two: &Range<u64>) -> bool {
 }
 
 impl Overlaps {
-    /// An open will drop the cache, before [`dropped`](Self::dropped) is called.
-    pub fn drops(&self) {
+    /// Writes to a range.
+    pub fn write<T>(&self, range: Range<u64>, write: impl FnOnce() -> T) -> T {
         let mut under_way = locked(&self.under_way);
-        under_way.drops += 1;
-        under_way.was_dropped = true;
-    }
-
-    /// It has.
-    pub fn dropped(&self) {
-        let mut under_way = locked(&self.under_way);
-        under_way.drops = under_way.drops.saturating_sub(1);
-    }
-
-    /// Writes to a range. Says, too, whether the kernel is to forget it once it has the answer.
-    pub fn write<T>(&self, range: Range<u64>, write: impl FnOnce() -> T) -> (T, bool) {
-        let mut under_way = locked(&self.under_way);
-        let is_older = under_way.is_older_in_cache(&range);
         let number = under_way.number();
         for read in under_way.reads.iter_mut().filter(|read| overlap(&read.range, &range)) {
             read.is_overtaken = true;
@@ -121,7 +61,7 @@ impl Overlaps {
         let written = write();
         locked(&self.under_way).writes.retain(|(other, _)| *other != number);
         self.ended.notify_all();
-        (written, is_older)
+        written
     }
 
     /// Reads a range, and again where it was written meanwhile.
@@ -145,8 +85,8 @@ impl Overlaps {
             }
             round += 1;
         };
-        under_way.answer(&range);
-        under_way.reads.retain(|read| read.number != number);
+        drop(under_way);
+        locked(&self.under_way).reads.retain(|read| read.number != number);
         ended
     }
 
@@ -208,31 +148,6 @@ mod tests {
         assert_eq!((over(4096..5000), over(0..1)), (1, ROUNDS));
         let under_way = locked(&overlaps.under_way);
         assert!(under_way.reads.is_empty() && under_way.writes.is_empty());
-    }
-
-    /// What the kernel read between a drop of its cache and the next write may be older than that
-    /// write in its cache.
-    #[test]
-    fn what_was_read_since_the_cache_was_dropped_is_forgotten_once_the_next_write_has_come() {
-        let overlaps = Overlaps::default();
-        let read = |range| overlaps.read(range, || Ok::<_, ()>(())).unwrap();
-        let write = |range| overlaps.write(range, || ()).1;
-        read(0..4096);
-        assert!(!write(0..10), "nothing was dropped");
-        overlaps.drops();
-        read(5000..5001);
-        assert!(!write(8192..8200) && !write(4096..4097), "nothing was read since the first");
-        read(5000..5001);
-        assert!(write(8191..8200), "the drop may come yet");
-        overlaps.dropped();
-        read(5000..5001);
-        assert!(write(4096..4097));
-        read(5000..5001);
-        assert!(!write(4096..4097), "which was begun when the cache had been dropped");
-        overlaps.drops();
-        (0..1000).for_each(|page| read(page * 8192..page * 8192 + 1));
-        assert!(locked(&overlaps.under_way).answered.len() <= ANSWERED_MAX);
-        assert!(write(0..1));
     }
 
     /// Writes that follow one another without a pause keep no read from its end.

@@ -30,7 +30,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 use units::{Bytes, Rate};
 
 /// The longest transfer that the kernel asks for.
@@ -85,11 +85,7 @@ struct Opened {
 impl Opened {
     /// The kernel asks something by a handle.
     fn asked_by(&mut self, handle: u64) {
-        if let Some(inode) = self.cached.asked_by(handle)
-            && let Some((file, _)) = self.files.get(&inode)
-        {
-            file.overlaps.dropped();
-        }
+        self.cached.asked_by(handle, Instant::now());
     }
 }
 
@@ -475,6 +471,10 @@ impl Filesystem for Server {
         let mut open = locked(&self.open);
         open.asked_by(handle.0);
         let stream = open.streams.get(&handle.0).cloned();
+        if stream.is_some() {
+            // A private mapping of it may bring older bytes of the stream's window into the cache.
+            open.cached.forget(ino.0);
+        }
         drop(open);
         if let Some(stream) = stream {
             return self.slow.read(request.uid(), stream, (offset, size), reply);
@@ -497,19 +497,18 @@ impl Filesystem for Server {
         offset: u64,
         bytes: &[u8],
         _: WriteFlags,
-        _: OpenFlags,
+        flags: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         locked(&self.open).asked_by(handle.0);
         let written = self.file(ino.0).and_then(|file| file.write(&self.ways, offset, bytes));
-        answer!(reply, written, forgets => {
-            reply.written(bytes.len() as u32);
-            if let Some(notifier) = self.notifier.get().filter(|_| forgets) {
-                // Not before the answer: until it comes the kernel may hold the last page.
-                let _ = notifier.inval_inode(ino, offset as i64, bytes.len() as i64);
-            }
-        });
+        // Of an asynchronous write past the cache a read may have brought older bytes into it; and
+        // what was not answered may be done yet.
+        if written.is_err() || flags.0 & libc::O_DIRECT != 0 {
+            locked(&self.open).cached.forget(ino.0);
+        }
+        answer!(reply, written, () => reply.written(bytes.len() as u32));
     }
 
     fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {

@@ -3,7 +3,7 @@
 use crate::connections::Connections;
 use crate::server::{READ_AHEAD, Server};
 use crate::{ANSWER_WITHIN, removed};
-use client::{Client, Error};
+use client::{Client, Code, Error};
 use fuser::{BackgroundSession, MountOption, Session, SessionACL, SessionUnmounter};
 use rustix::mount::UnmountFlags;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -64,8 +64,14 @@ impl Mount {
             return Err(NotMounted::OnlyRoot);
         }
         client::set_answer_within(ANSWER_WITHIN);
-        let client = Client::at(&options.socket).as_writer(own_number());
+        let mut client = Client::at(&options.socket);
         let health = client.health().map_err(NotMounted::Daemon)?;
+        let as_writer = client.clone().as_writer(own_number());
+        // A daemon from before there were writers with numbers refuses to hear of one.
+        if !matches!(as_writer.file_facts("/0"), Err(Error::Problem(p)) if p.code == Code::BadRequest)
+        {
+            client = as_writer;
+        }
         if !options.read_only {
             removed::sweep(&client);
         }

@@ -48,11 +48,9 @@ impl Server {
         let new = || (Arc::new(File::new(ino, length, reserved)), 0);
         let (file, handles) = open.files.entry(ino).or_insert_with(new);
         *handles += 1;
+        let has_others = *handles > 1;
         let file = Arc::clone(file);
-        let keeps = open.cached.keeps(ino, handle, version);
-        if !keeps {
-            file.overlaps.drops();
-        }
+        let keeps = open.cached.keeps((ino, handle), version, has_others, Instant::now());
         drop(open);
         file.found(length, reserved);
         (handle, keeps)
