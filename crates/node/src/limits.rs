@@ -54,6 +54,9 @@ pub fn chunks() -> impl Iterator<Item = Option<Bytes>> {
 }
 /// The most writers that are written together.
 pub const GROUP_MAX: u64 = 128;
+/// What is written to a thin volume while it is read is expected to lie no farther apart within a
+/// block: what two large groups write in a few periods.
+pub const THIN_REACH: Bytes = Bytes::GIB;
 /// Where nobody names a block, who is so slow is not written together with others: it would take too long
 /// until what was recorded is on the disk.
 pub const GROUP_PERIOD_MAX: Duration = Duration::from_secs(4);

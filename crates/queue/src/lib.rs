@@ -22,6 +22,7 @@ pub mod limits;
 mod measured;
 mod merging;
 mod one_command;
+mod parts;
 mod predictions;
 mod queue;
 

@@ -24,7 +24,8 @@ use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of}
 use crate::gaps::{Gaps, between_parts};
 use crate::measured::HostTime;
 use crate::merging::Merging;
-use crate::predictions::{Heads, MayGoBeside, Predictions, worst};
+use crate::parts::{follows, reads_between};
+use crate::predictions::{Heads, MayGoBeside, Predictions};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};
@@ -731,7 +732,10 @@ impl<W> Queue<W> {
         let places = &*further;
         let further = |key| match places.get(&key) {
             None => Duration::ZERO,
-            Some(&others) => others + bound_of(device, seen, patience, &commands[key].rest),
+            Some(&others) => {
+                let Entry { command, rest, .. } = &commands[key];
+                others + bound_of(device, seen, patience, (command.as_ref(), rest))
+            }
         };
         let predictions = Predictions {
             profile: &device.profile,
@@ -949,23 +953,24 @@ impl<W> Entry<W> {
     }
 }
 
-/// What parts that follow take at the most, wherever the heads are, with what passes between
-/// the end of one command and the start of the next.
+/// What parts that follow on `first` take at the most, with what passes between the end of one
+/// command and the start of the next.
 fn bound_of<W>(
     device: &Device,
     seen: &Observations,
     patience: Duration,
-    rest: &Rest<W>,
+    (first, rest): (Option<&Command>, &Rest<W>),
 ) -> Duration {
+    let parts = || rest.iter().filter_map(|(command, _)| command.as_ref());
+    let way = match device.usage {
+        Use::Alone => reads_between(first.into_iter().chain(parts())),
+        Use::Shared { .. } => None,
+    };
     let of = |command: &Command| {
-        let plain = match command.access() {
-            Some(access) => worst(&device.profile, access),
-            None => device.profile.flush(),
-        };
+        let plain = follows(&device.profile, way.as_ref(), command);
         seen.expected(command, plain).min(plain.max(patience))
     };
-    let parts = rest.iter().filter_map(|(command, _)| command.as_ref());
-    parts.map(|command| of(command) + between_parts(device.advance)).sum()
+    parts().map(|command| of(command) + between_parts(device.advance)).sum()
 }
 
 /// As [`Queue::plain`].

@@ -6,6 +6,7 @@ mod common;
 mod programs;
 
 mod answers_in_time;
+mod apart;
 mod bus_set;
 mod bus_small_world;
 mod buses;

@@ -228,4 +228,34 @@ impl Volume {
         }
         most
     }
+    /// From the first to the last of the extents that a block of so many has on `disk`: the most
+    /// of the blocks that lie in several stretches; none where no block does. Blocks and cost as of
+    /// [`Volume::pieces_on`].
+    pub fn reach_on(&self, disk: DiskIndex, extents: u32) -> Option<Bytes> {
+        let slot = self.placement.disks.iter().position(|&d| d == disk)?;
+        assert!(extents > 0, "a block of nothing");
+        let (mut before, mut most) = (0, None);
+        // The block that the last stretch ended in, and from where to where it lies up to now.
+        let mut last: Option<(u32, Range<u32>)> = None;
+        for run in self.slots[slot].iter() {
+            let end = before + run.count;
+            if run.has_place() {
+                let within = |block: u32| {
+                    let from = before.max(block * extents) - before;
+                    let upto = end.min((block + 1) * extents) - before;
+                    run.start + from..run.start + upto
+                };
+                let begins = before / extents;
+                let mut at = within(begins);
+                if let Some((_, other)) = last.filter(|(block, _)| *block == begins) {
+                    at = at.start.min(other.start)..at.end.max(other.end);
+                    most = most.max(Some(at.end - at.start));
+                }
+                let ends = (end - 1) / extents;
+                last = Some((ends, if ends == begins { at } else { within(ends) }));
+            }
+            before = end;
+        }
+        most.map(|extents| EXTENT * u64::from(extents))
+    }
 }

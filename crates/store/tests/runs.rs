@@ -154,6 +154,12 @@ fn what_a_volume_says_of_its_runs_is_what_its_map_says() {
                     let of = |block: &[u64]| block.chunk_by(|a, b| a + 1 == *b).count() as u32;
                     let most = at.chunks(extents as usize).map(of).max().unwrap_or(1);
                     assert_eq!(volume.pieces_on(DiskIndex(disk as u16), extents), most);
+                    let apart = |block: &&[u64]| of(block) > 1;
+                    let reach = |block: &[u64]| {
+                        EXTENT * (block.iter().max().unwrap() - block.iter().min().unwrap() + 1)
+                    };
+                    let most = at.chunks(extents as usize).filter(apart).map(reach).max();
+                    assert_eq!(volume.reach_on(DiskIndex(disk as u16), extents), most);
                     pieces_seen.insert(most);
                 }
             }

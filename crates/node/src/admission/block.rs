@@ -188,6 +188,7 @@ mod tests {
             is_ring: false,
             members: 0,
             parts: Share::WHOLE,
+            reach: Share::ANYWHERE,
             response: Duration::ZERO,
             miss: None,
             range: Lba::new(0)..Lba::containing(profile.capacity()),
@@ -281,6 +282,22 @@ mod tests {
             let block = on(&["hdd-7200-20tb"], rate, Direction::Read);
             assert_eq!(block, Bytes::mib(mib), "{rate}");
         }
+    }
+
+    #[test]
+    fn a_block_whose_parts_lie_near_each_other_is_longer_than_one_whose_parts_lie_anywhere() {
+        let profiles = profiles(&["hdd-7200-20tb"]);
+        let set = TaskSet::new(Duration::ZERO);
+        let at = |reach| {
+            let mut shares = shares(&profiles);
+            (shares[0].parts, shares[0].reach) = ([1, 2, 4, 8, 16, 32], [reach; 6]);
+            let seen =
+                |_| Seen { profile: &profiles[0], advance: Duration::ZERO, set: &set, chunk: None };
+            let (rate, late, memory) = (Rate::per_second(2_000_000), Duration::ZERO, Bytes::GIB);
+            chosen(&Asked { rate, mode: Mode::Read, shares: &shares, late, memory }, seen)
+        };
+        assert_eq!(at(crate::limits::THIN_REACH), Bytes::mib(2));
+        assert_eq!(at(Bytes::MAX), EXTENT);
     }
 
     #[test]

@@ -43,7 +43,7 @@
 use crate::admission::costs::ppm;
 use crate::admission::sweep::sweep_costs;
 use crate::api::{Contract, DiskIndex, Error, Mode, Placement, Refusal, Zone};
-use crate::limits::BLOCK_MAX;
+use crate::limits::{BLOCK_MAX, THIN_REACH};
 use alloc::vec::Vec;
 use core::ops::Range;
 use disk::{LARGEST, Profile};
@@ -69,6 +69,8 @@ pub(crate) struct Share {
     pub members: u32,
     /// Into how many parts a block of 1, 2, 4 and so on extents falls at the most.
     pub parts: [u32; LENGTHS],
+    /// How far apart these lie at the most, from the first one's beginning to the last one's end.
+    pub reach: [Bytes; LENGTHS],
     /// Where the disk serves streams in sweeps: how long after its release a block is there.
     /// Nothing where that is a period of the stream's.
     pub response: Duration,
@@ -82,11 +84,22 @@ pub(crate) const LENGTHS: usize = (BLOCK_MAX.get() / EXTENT.get()).ilog2() as us
 impl Share {
     /// All of it in one stretch.
     pub(crate) const WHOLE: [u32; LENGTHS] = [1; LENGTHS];
+    /// Its parts may lie anywhere.
+    pub(crate) const ANYWHERE: [Bytes; LENGTHS] = [Bytes::MAX; LENGTHS];
 
     /// Into how many parts a block falls at the most.
     pub(crate) fn parts_of(&self, block: Bytes) -> u32 {
+        self.parts[Self::length(block)]
+    }
+
+    /// How far apart they lie at the most.
+    fn reach_of(&self, block: Bytes) -> Bytes {
+        self.reach[Self::length(block)]
+    }
+
+    fn length(block: Bytes) -> usize {
         let extents = (block / EXTENT).max(1).ilog2() as usize;
-        self.parts[extents.min(LENGTHS - 1)]
+        extents.min(LENGTHS - 1)
     }
 
     /// The same of what there is on the disk of a block: parts are whole extents, but for the last.
@@ -271,7 +284,9 @@ impl Seen<'_> {
     }
 
     /// What a request for a block takes of the disk, in the worst of the ways in which the
-    /// volume lets a block fall into parts.
+    /// volume lets a block fall into parts. Nothing else is served between its parts: the heads
+    /// come from anywhere once, and otherwise from as far as the parts lie apart. That is said of
+    /// reads only: what was written may be in the disk's cache, and move the heads later.
     pub(crate) fn cost(&self, block: Bytes, share: &Share, direction: Direction) -> Duration {
         let len = share.holds(block);
         let worst = |len| self.profile.worst(share.range.clone(), len, direction);
@@ -280,17 +295,24 @@ impl Seen<'_> {
             return worst(len);
         }
         // What lengths in extents cost, and the most that so many extents cost in so many
-        // parts: the last part has one length or another, and the others the rest.
+        // parts or fewer: the last part has one length or another, and the others the rest.
         let extents = (len.div_ceil(EXTENT)) as usize;
-        let each: Vec<Duration> =
-            (1..=extents as u64).map(|n| worst((EXTENT * n).min(len))).collect();
-        let mut most = each.clone();
+        let reach = share.reach_of(block);
+        let next = |len| match direction {
+            Direction::Read => self.profile.follows(share.range.clone(), len, reach, direction),
+            Direction::Write => worst(len),
+        };
+        let lengths = || (1..=extents as u64).map(|n| (EXTENT * n).min(len));
+        let each: Vec<Duration> = lengths().map(next).collect();
+        let mut most: Vec<Duration> = lengths().map(worst).collect();
+        let between = queue::between_parts(self.advance);
+        let mut cost = most[extents - 1];
         for part in 1..parts as usize {
             let of = |n: usize| (part..n).map(|rest| most[rest - 1] + each[n - rest - 1]).max();
-            let next = (1..=extents).map(|n| of(n).unwrap_or(Duration::ZERO)).collect();
-            most = next;
+            most = (1..=extents).map(|n| of(n).unwrap_or(Duration::ZERO)).collect();
+            cost = cost.max(most[extents - 1] + between * part as u64);
         }
-        most[extents - 1] + queue::between_parts(self.advance) * (parts - 1)
+        cost
     }
 
     /// A task with deadlines before the end of its period, advanced; `Err` where
@@ -387,9 +409,17 @@ pub(crate) fn shares_of(placement: &Placement, capacities: &[Bytes]) -> Result<V
             Zone::Outer => Lba::new(0)..middle,
             Zone::Inner => middle..end,
         };
-        let (parts, response, miss) = (Share::WHOLE, Duration::ZERO, None);
+        // Extents of a thin volume come to lie among others'.
+        let (parts, reach) = match placement.thin {
+            true => {
+                let runs = |power: usize| EXTENT.saturating_mul(1 << power).div_ceil(run) as u32;
+                (core::array::from_fn(runs), [THIN_REACH; LENGTHS])
+            }
+            false => (Share::WHOLE, Share::ANYWHERE),
+        };
+        let (response, miss) = (Duration::ZERO, None);
         let (gap, is_ring) = (disks.len() as u64, false);
-        Share { disk, gap, range, run, is_ring, members: 0, parts, response, miss }
+        Share { disk, gap, range, run, is_ring, members: 0, parts, reach, response, miss }
     };
     Ok(disks.iter().map(share).collect())
 }
@@ -491,7 +521,10 @@ mod tests {
             let seen = Seen { profile: &profile, advance, set: &set, chunk: None };
             let end = Lba::containing(profile.capacity().min(Bytes::GIB));
             for (power, block) in [1, 2, 4, 8].map(Bytes::mib).into_iter().enumerate() {
-                for parts in 1..=1u32 << power {
+                let ways_of = (1..=1u32 << power).flat_map(|parts| {
+                    [block, Bytes::mib(100), Bytes::MAX].map(|reach| (parts, reach))
+                });
+                for (parts, reach) in ways_of {
                     let share = |range| Share {
                         disk: DiskIndex(0),
                         gap: 1,
@@ -500,16 +533,30 @@ mod tests {
                         is_ring: false,
                         members: 0,
                         parts: [parts; LENGTHS],
+                        reach: [reach; LENGTHS],
                         response: Duration::ZERO,
                         miss: None,
                     };
                     for direction in [Direction::Read, Direction::Write] {
                         let all = share(Lba::new(0)..end);
                         let one = |n| profile.worst(all.range.clone(), EXTENT * n, direction);
-                        let sum = |way: &Vec<u64>| way.iter().map(|&n| one(n)).sum::<Duration>();
-                        let worst = ways(block / EXTENT, parts.into()).iter().map(sum).max();
+                        let next = |n| match direction {
+                            Direction::Read => {
+                                profile.follows(all.range.clone(), EXTENT * n, reach, direction)
+                            }
+                            Direction::Write => one(n),
+                        };
+                        // Whichever part is the first one.
+                        let sum = |way: &Vec<u64>| -> Duration {
+                            let all: Duration = way.iter().map(|&n| next(n)).sum();
+                            way.iter().map(|&n| all - next(n) + one(n)).max().unwrap()
+                        };
                         let between = queue::between_parts(advance);
-                        let worst = worst.unwrap() + between * u64::from(parts - 1);
+                        let in_parts = |parts: u64| {
+                            let worst = ways(block / EXTENT, parts).iter().map(sum).max();
+                            worst.unwrap() + between * (parts - 1)
+                        };
+                        let worst = (1..=parts.into()).map(in_parts).max().unwrap();
                         assert_eq!(seen.cost(block, &all, direction), worst, "{name} {block}");
                         let short = share(Lba::new(0)..Lba::containing(EXTENT));
                         let least = profile.worst(short.range.clone(), EXTENT, direction);
@@ -576,6 +623,7 @@ mod tests {
                 is_ring: false,
                 members: 0,
                 parts: Share::WHOLE,
+                reach: Share::ANYWHERE,
                 response: rule.response(),
                 miss: None,
             };

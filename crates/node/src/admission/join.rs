@@ -19,6 +19,18 @@ fn requests(shares: &[Share], mode: Mode) -> impl Iterator<Item = (&Share, Direc
     shares.iter().flat_map(move |share| mode.directions().iter().map(move |&way| (share, way)))
 }
 
+/// How far apart the parts of a block of so many extents lie at the most. Of a thin volume more
+/// may be written while it is read: that is expected to lie no farther apart than twice as far as
+/// what is there, or [`THIN_REACH`](limits::THIN_REACH). What does takes longer than its contract covers, so
+/// that it waits for the slack, and nobody else is late for it.
+fn reach_of(volume: &Volume, disk: DiskIndex, extents: u32) -> Bytes {
+    let reach = volume.reach_on(disk, extents);
+    match volume.is_thin() {
+        true => reach.unwrap_or_default().saturating_mul(2).max(limits::THIN_REACH),
+        false => reach.unwrap_or(Bytes::MAX),
+    }
+}
+
 impl Core {
     /// Whether a volume, where it is a ring, is long enough for a writer under this contract.
     pub(crate) fn check_ring(
@@ -45,13 +57,19 @@ impl Core {
                 true => self.store.span_on(volume.id(), disk)?,
                 false => volume.span_on(disk)?,
             };
-            let lengths = 0..LENGTHS as u32;
-            let mut parts: Vec<u32> =
-                lengths.map(|power| volume.pieces_on(disk, 1 << power)).collect();
+            let response = self.seen(disk).response();
+            let mut parts: [u32; LENGTHS] =
+                core::array::from_fn(|power| volume.pieces_on(disk, 1 << power));
+            let mut reach = core::array::from_fn(|power| reach_of(volume, disk, 1 << power));
+            // In sweeps others pay for a request that takes longer than it is counted.
+            if volume.is_thin() && !response.is_zero() {
+                reach = Share::ANYWHERE;
+            }
             if let Some(target) = self.moves.target(volume.id(), disk) {
                 span = span.start.min(target.start)..span.end.max(target.end);
                 // What moves may leave two parts behind, and be a third.
                 parts.iter_mut().skip(1).for_each(|parts| *parts += 2);
+                reach = Share::ANYWHERE;
             }
             let range = Lba::containing(span.start)..Lba::containing(span.end);
             let run = volume.placement().run;
@@ -59,11 +77,9 @@ impl Core {
             // Runs rotate over the disks; one that is alone comes once.
             let alone = volume.extents_on(disk) <= run / EXTENT;
             let gap = if alone { runs } else { disks.len() as u64 };
-            let parts = core::array::from_fn(|power| parts[power]);
-            let response = self.seen(disk).response();
             let is_ring = volume.is_ring();
             let (members, miss) = (0, None);
-            Some(Share { disk, gap, range, run, is_ring, members, parts, response, miss })
+            Some(Share { disk, gap, range, run, is_ring, members, parts, reach, response, miss })
         };
         let mut shares: Vec<Share> = disks.iter().filter_map(share).collect();
         shares.sort_by_key(|share| share.disk);

@@ -1,0 +1,115 @@
+//! Blocks of readers that lie in several places, since their volume was written among others: what
+//! comes behind the first place is counted from as far as the places lie apart, and nobody is
+//! late, also on a disk that takes as long as it ever may.
+
+use crate::common::*;
+use disk::{Model, Profile};
+use node::{Op, Placement, Policy, Reply, WriteRange, Zone};
+use sim::{Greedy, Player, Random, Timing, World, pattern};
+use units::{Bytes, Duration};
+
+const FILM: Bytes = Bytes::mib(48);
+/// What somebody greedy reads, at both ends of the disk.
+const ENDS: [(Zone, &str); 2] = [(Zone::Outer, "outer"), (Zone::Inner, "inner")];
+const END: Bytes = Bytes::mib(16);
+
+fn at_bound(_: &Model, profile: &Profile, _: usize) -> Timing {
+    Timing::Percent(Box::new(profile.clone()), 100)
+}
+
+fn within_bound(_: &Model, profile: &Profile, _: usize) -> Timing {
+    Timing::WithinBound(Box::new(profile.clone()), Random::new(5))
+}
+
+fn film(number: u64) -> String {
+    format!("film{number}")
+}
+
+/// Thin volumes that were written in turns, and one at each end of the disk.
+fn pool(films: u64, policy: Policy, timing: impl Fn(&Model, &Profile, usize) -> Timing) -> World {
+    let config = node::Config { memory: Bytes::mib(512), ..config(policy) };
+    let mut world = world(config, 1, Bytes::GIB * 40, timing);
+    for (zone, name) in ENDS {
+        let placement = Placement { zone, ..Placement::default() };
+        let (name, size, access) = (name.into(), END, Default::default());
+        let op = Op::VolumeCreate { name, size, placement, access };
+        assert_eq!(world.call(op), Ok(Reply::Done));
+    }
+    for (_, name) in ENDS {
+        fill(&mut world, name, 1, END);
+    }
+    for number in 0..films {
+        let placement = Placement { thin: true, ..Placement::default() };
+        let (name, access) = (film(number), Default::default());
+        let op = Op::VolumeCreate { name, size: FILM, placement, access };
+        assert_eq!(world.call(op), Ok(Reply::Done));
+    }
+    let mut at = Bytes::ZERO;
+    while at < FILM {
+        for number in 0..films {
+            let len = Bytes::MIB;
+            let Ok(Reply::Room { room: span }) = world.call(Op::Room { len, target: None }) else {
+                panic!("no room")
+            };
+            pattern(number, at, world.place(&span).expect("a world of bytes"));
+            let range = WriteRange::new(at, len);
+            let op = Op::Write { volume: film(number), range, span, priority: None };
+            assert_eq!(world.call(op), Ok(Reply::Done));
+        }
+        at += Bytes::MIB;
+    }
+    assert_eq!(world.call(Op::Sync), Ok(Reply::Done));
+    world
+}
+
+/// As many readers as are admitted, beside somebody greedy: how many.
+fn serve(
+    block: Bytes,
+    policy: Policy,
+    timing: impl Fn(&Model, &Profile, usize) -> Timing,
+) -> usize {
+    const FILMS: u64 = 12;
+    let mut world = pool(FILMS, policy, timing);
+    for number in 0..FILMS {
+        let stretches = world.node.volume(&film(number)).unwrap().stretches.count;
+        assert!(stretches > FILM / Bytes::MIB / 2, "{stretches} stretches");
+    }
+    let asked = contract(1_300_000, block, Bytes::ZERO);
+    let mut players = Vec::new();
+    for number in 0..FILMS {
+        let player = Player::new(&film(number), number, asked, Bytes::kib(64), FILM);
+        let tally = player.tally();
+        world.add(player);
+        world.run_for(Duration::from_secs(1));
+        if tally.borrow().error.is_some() {
+            break;
+        }
+        players.push(tally);
+    }
+    for (_, name) in ENDS {
+        world.add(Greedy::new(name, END, Bytes::kib(256), 4, 3));
+    }
+    world.run_for(Duration::from_secs(60));
+    assert_eq!(late(&world), 0, "{block}");
+    for tally in &players {
+        let tally = tally.borrow();
+        let wrong = (&tally.error, tally.wrong, tally.gaps, tally.wait_max);
+        assert_eq!(wrong, (&None, Bytes::ZERO, Bytes::ZERO, Duration::ZERO), "{block}");
+        assert!(tally.done, "{} of {FILM}", tally.bytes);
+    }
+    players.len()
+}
+
+#[test]
+fn nobody_is_late_whose_blocks_lie_in_several_places() {
+    for (policy, block, count) in [
+        (Policy::SLACK, 1, 7),
+        (Policy::SLACK, 2, 8),
+        (Policy::SLACK, 4, 8),
+        (policies::SWEEPS, 4, 3),
+    ] {
+        for timing in [at_bound, within_bound, drive] {
+            assert_eq!(serve(Bytes::mib(block), policy, timing), count, "{block} MiB {policy:?}");
+        }
+    }
+}
