@@ -69,7 +69,12 @@ impl Cached {
         };
         match version {
             Some(version) => {
-                let until = is_doubted.then(|| now + DOUBTED_FOR);
+                // Another drop that is doubted may have come behind this one.
+                let before = self.versions.get(&inode).and_then(|known| known.until);
+                let until = match is_doubted {
+                    true => Some(now + DOUBTED_FOR),
+                    false => before.filter(|&until| now < until),
+                };
                 self.versions.insert(inode, Known { version, until });
             }
             None => drop(self.versions.remove(&inode)),
@@ -127,5 +132,11 @@ mod tests {
         assert!(!cached.keeps((7, 3), version(5), false, later));
         cached.asked_by(3, later);
         assert!(cached.keeps((7, 4), version(5), true, later + DOUBTED_FOR * 100));
+        // The first of two is asked by when the second has dropped what the first may write to.
+        assert!(!cached.keeps((8, 5), version(5), false, now));
+        assert!(!cached.keeps((8, 6), version(5), true, now));
+        cached.asked_by(6, now);
+        cached.asked_by(5, now);
+        assert!(!cached.keeps((8, 7), version(5), true, later));
     }
 }
