@@ -41,6 +41,31 @@ fn places(store: &Store, id: VolumeId, extents: std::ops::Range<u64>) -> Vec<Opt
     extents.map(place).collect()
 }
 
+/// How far apart the places of a block lie on each disk, counted by hand.
+fn check_reach(store: &Store, id: VolumeId) {
+    let volume = store.volume(id).unwrap();
+    let (run, disks) = (volume.placement().run / EXTENT, &volume.placement().disks);
+    for (slot, &disk) in (0..).zip(disks) {
+        let own = (0..volume.extents()).filter(|index| index / run % disks.len() as u64 == slot);
+        let at: Vec<Option<u64>> =
+            own.flat_map(|index| places(store, id, index..index + 1)).collect();
+        for extents in [2, 4, 8] {
+            let reach = |block: &[Option<u64>]| {
+                // Where a stretch begins.
+                let begins = |(n, at): (usize, &Option<u64>)| {
+                    at.is_some() && (n == 0 || block[n - 1].map(|before| before + 1) != *at)
+                };
+                let stretches = block.iter().enumerate().filter(|&it| begins(it)).count();
+                let placed = || block.iter().flatten();
+                let apart = EXTENT * (placed().max()? - placed().min()? + 1);
+                (stretches > 1).then_some(apart)
+            };
+            let most = at.chunks(extents as usize).filter_map(reach).max();
+            assert_eq!(volume.reach_on(disk, extents), most, "{extents}: {at:?}");
+        }
+    }
+}
+
 /// Free, freeing and used extents.
 fn space(store: &Store) -> [u64; 3] {
     accounts(store).unwrap();
@@ -486,6 +511,9 @@ fn no_place_is_anybodys_twice_and_all_adds_up_at_every_step() {
             assert_eq!(free + freeing + used, total);
             let taken = volumes.iter().map(|id| store.volume(*id).unwrap().taken() / EXTENT);
             assert_eq!(used, taken.sum::<u64>());
+            if id != volumes[3] {
+                check_reach(&store, id);
+            }
             let least = promised.len() + held.len() + left.len();
             assert!(freeing >= least as u64, "{freeing} for {least}");
         }
