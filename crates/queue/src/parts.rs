@@ -40,18 +40,6 @@ mod tests {
     use disk::Model;
     use units::{Access, Bytes};
 
-    /// Numbers without a pattern (SplitMix64; Steele et al. 2014).
-    struct Random(u64);
-    impl Random {
-        fn below(&mut self, limit: u64) -> u64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut bits = self.0;
-            bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (bits ^ (bits >> 31)) % limit
-        }
-    }
-
     /// Bound on a request in these parts, wherever the heads are.
     fn bound_of(profile: &Profile, parts: &[Command]) -> Duration {
         let way = reads_between(parts.iter());
@@ -63,24 +51,28 @@ mod tests {
     /// the others take is bounded, and the bound is not much more than they may take.
     #[test]
     fn parts_take_no_more_than_their_bound_whichever_the_disk_has_in_its_cache() {
-        let mut random = Random(3);
+        let mut random = 3u64;
+        let mut below = |limit: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % limit
+        };
         for name in Model::names() {
             let profile = Profile::of(&Model::named(name).unwrap());
             let mib = profile.capacity() / Bytes::MIB;
             let mut nearest = 0;
             for _ in 0..3_000 {
-                let way = (1 << random.below(12)).min(mib / 2) + 16;
-                let from = random.below(mib - way);
-                let parts: Vec<Command> = (0..2 + random.below(6))
+                let way = (1 << below(12)).min(mib / 2) + 16;
+                let from = below(mib - way);
+                let parts: Vec<Command> = (0..2 + below(6))
                     .map(|_| {
-                        let len = Bytes::kib(4) * (1 + random.below(1024));
-                        let lba = Lba::containing(Bytes::mib(from + random.below(way - 4)));
+                        let len = Bytes::kib(4) * (1 + below(1024));
+                        let lba = Lba::containing(Bytes::mib(from + below(way - 4)));
                         Command::Transfer(Access { lba, len, direction: Direction::Read })
                     })
                     .collect();
-                let mut at = Lba::containing(Bytes::mib(random.below(mib)));
+                let mut at = Lba::containing(Bytes::mib(below(mib)));
                 let mut takes = Duration::ZERO;
-                let cached = if random.below(2) == 0 { 0 } else { random.below(1 << parts.len()) };
+                let cached = if below(2) == 0 { 0 } else { below(1 << parts.len()) };
                 for (number, part) in parts.iter().enumerate() {
                     if cached & 1 << number == 0 {
                         takes += profile.bound(at, part);

@@ -4,22 +4,14 @@
 
 use crate::common::*;
 use disk::{Model, Profile};
-use node::{Op, Placement, Policy, Reply, WriteRange, Zone};
-use sim::{Greedy, Player, Random, Timing, World, pattern};
+use node::{Op, Placement, Policy, Reply, Zone};
+use sim::{Greedy, Player, Timing, World};
 use units::{Bytes, Duration};
 
 const FILM: Bytes = Bytes::mib(48);
 /// What somebody greedy reads, at both ends of the disk.
 const ENDS: [(Zone, &str); 2] = [(Zone::Outer, "outer"), (Zone::Inner, "inner")];
 const END: Bytes = Bytes::mib(16);
-
-fn at_bound(_: &Model, profile: &Profile, _: usize) -> Timing {
-    Timing::Percent(Box::new(profile.clone()), 100)
-}
-
-fn within_bound(_: &Model, profile: &Profile, _: usize) -> Timing {
-    Timing::WithinBound(Box::new(profile.clone()), Random::new(5))
-}
 
 fn film(number: u64) -> String {
     format!("film{number}")
@@ -30,31 +22,17 @@ fn pool(films: u64, policy: Policy, timing: impl Fn(&Model, &Profile, usize) -> 
     let config = node::Config { memory: Bytes::mib(512), ..config(policy) };
     let mut world = world(config, 1, Bytes::GIB * 40, timing);
     for (zone, name) in ENDS {
-        let placement = Placement { zone, ..Placement::default() };
-        let (name, size, access) = (name.into(), END, Default::default());
-        let op = Op::VolumeCreate { name, size, placement, access };
-        assert_eq!(world.call(op), Ok(Reply::Done));
-    }
-    for (_, name) in ENDS {
+        create_in(&mut world, name, END, Placement { zone, ..Placement::default() });
         fill(&mut world, name, 1, END);
     }
     for number in 0..films {
         let placement = Placement { thin: true, ..Placement::default() };
-        let (name, access) = (film(number), Default::default());
-        let op = Op::VolumeCreate { name, size: FILM, placement, access };
-        assert_eq!(world.call(op), Ok(Reply::Done));
+        create_in(&mut world, &film(number), FILM, placement);
     }
     let mut at = Bytes::ZERO;
     while at < FILM {
         for number in 0..films {
-            let len = Bytes::MIB;
-            let Ok(Reply::Room { room: span }) = world.call(Op::Room { len, target: None }) else {
-                panic!("no room")
-            };
-            pattern(number, at, world.place(&span).expect("a world of bytes"));
-            let range = WriteRange::new(at, len);
-            let op = Op::Write { volume: film(number), range, span, priority: None };
-            assert_eq!(world.call(op), Ok(Reply::Done));
+            write(&mut world, &film(number), number, (at, Bytes::MIB));
         }
         at += Bytes::MIB;
     }
@@ -75,17 +53,8 @@ fn serve(
         assert!(stretches > FILM / Bytes::MIB / 2, "{stretches} stretches");
     }
     let asked = contract(1_300_000, block, Bytes::ZERO);
-    let mut players = Vec::new();
-    for number in 0..FILMS {
-        let player = Player::new(&film(number), number, asked, Bytes::kib(64), FILM);
-        let tally = player.tally();
-        world.add(player);
-        world.run_for(Duration::from_secs(1));
-        if tally.borrow().error.is_some() {
-            break;
-        }
-        players.push(tally);
-    }
+    let player = |number| Player::new(&film(number), number, asked, Bytes::kib(64), FILM);
+    let players = play_while_admitted(&mut world, FILMS, Duration::from_secs(1), player);
     for (_, name) in ENDS {
         world.add(Greedy::new(name, END, Bytes::kib(256), 4, 3));
     }

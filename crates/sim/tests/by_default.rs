@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout)] // how much is admitted is the result
 
 use crate::common;
-use crate::common::late;
+use crate::common::{late, play_while_admitted};
 use disk::{HardDisk, Model, Profile};
 use node::{Contract, DiskSetup, Mode, Node, Op, Placement, Policy, Reply};
 use sim::{Metadata, Player, SimDisk, Timing, World};
@@ -45,17 +45,9 @@ fn taken(model: &str, rate: u64, commits: Duration, most: u64) -> (u64, Bytes, B
         panic!("no block")
     };
     let contract = Contract { rate: of, block, burst: Bytes::ZERO };
-    let mut players = Vec::new();
-    for number in 0..most {
-        let player = Player::new(&format!("v{number}"), number, contract, Bytes::kib(64), film);
-        let tally = player.tally();
-        world.add(player);
-        world.run_for(Duration::from_millis(1));
-        if tally.borrow().error.is_some() {
-            break;
-        }
-        players.push(tally);
-    }
+    let player =
+        |number| Player::new(&format!("v{number}"), number, contract, Bytes::kib(64), film);
+    let players = play_while_admitted(&mut world, most, Duration::from_millis(1), player);
     let windows = world.node.status(world.now()).memory.windows;
     world.run_for(Duration::from_secs(60));
     assert_eq!(late(&world), 0, "{model}");

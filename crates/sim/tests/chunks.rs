@@ -61,14 +61,6 @@ fn chunk(world: &World) -> Option<Bytes> {
     world.node.status(world.now()).disks[0].chunk
 }
 
-fn within_bound(_: &Model, profile: &Profile, _: usize) -> Timing {
-    Timing::WithinBound(Box::new(profile.clone()), Random::new(5))
-}
-
-fn at_bound(_: &Model, profile: &Profile, _: usize) -> Timing {
-    Timing::Percent(Box::new(profile.clone()), 100)
-}
-
 /// Films in blocks of 1 MiB and a recording, answers as soon as can be promised, and somebody
 /// greedy: nobody is late, and every byte is right.
 #[test]

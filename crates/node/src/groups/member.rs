@@ -52,7 +52,7 @@ impl Stream {
         let block_len = self.contract.block;
         let waiting = self.partial.take_if(|partial| partial.upto / block_len == block);
         // The place of a part that waits is promised again.
-        let mut is_promised = waiting.is_some_and(|partial| self.take_partial_back(core, &partial));
+        let is_promised = waiting.is_some_and(|partial| self.take_partial_back(core, &partial));
         if len == block_len {
             if is_promised && !self.promised.insert(block) {
                 core.store.promise_less(self.volume, block);
@@ -62,11 +62,10 @@ impl Stream {
         // What lies behind it in a place that it has stays there.
         let at = core.store.locate(self.volume, block).expect("a block of the volume");
         let is_over = !at.written.without(&Blocks::first(len)).is_empty();
-        if is_promised && is_over {
-            core.store.promise_less(self.volume, block);
-            is_promised = false;
-        }
         if is_over {
+            if is_promised {
+                core.store.promise_less(self.volume, block);
+            }
             return self.send_in_place(core, now, block, len);
         }
         // The block's own place is for when it is full, unless it will not be, or there is no other.

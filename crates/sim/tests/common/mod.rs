@@ -2,7 +2,7 @@
 
 use disk::{HardDisk, Model, Profile};
 use node::{Config, Contract, DiskSetup, Node, Op, Placement, Policy, Reply, WriteRange};
-use sim::{Keeps, Random, SimDisk, Timing, World, pattern};
+use sim::{Keeps, Player, Random, Shared, SimDisk, Timing, World, pattern};
 use units::{Bytes, Duration, Rate};
 
 pub const MEMORY: Bytes = Bytes::mib(96);
@@ -70,13 +70,23 @@ pub fn drive(model: &Model, _: &Profile, _: usize) -> Timing {
     Timing::Drive(Box::new(HardDisk::new(model)))
 }
 
+/// Each command takes as long as it ever may.
+pub fn at_bound(_: &Model, profile: &Profile, _: usize) -> Timing {
+    Timing::Percent(Box::new(profile.clone()), 100)
+}
+
+/// Each command takes a random share of that.
+pub fn within_bound(_: &Model, profile: &Profile, _: usize) -> Timing {
+    Timing::WithinBound(Box::new(profile.clone()), Random::new(5))
+}
+
 pub fn create<K: Keeps>(world: &mut World<K>, name: &str, size: Bytes) {
-    let op = Op::VolumeCreate {
-        name: name.into(),
-        size,
-        placement: Placement::default(),
-        access: Default::default(),
-    };
+    create_in(world, name, size, Placement::default());
+}
+
+pub fn create_in<K: Keeps>(world: &mut World<K>, name: &str, size: Bytes, placement: Placement) {
+    let (name, access) = (name.into(), Default::default());
+    let op = Op::VolumeCreate { name, size, placement, access };
     assert_eq!(world.call(op), Ok(Reply::Done));
 }
 
@@ -86,22 +96,23 @@ pub fn fill<K: Keeps>(world: &mut World<K>, name: &str, seed: u64, size: Bytes) 
     let mut offset = Bytes::ZERO;
     while offset < size {
         let len = Bytes::MIB.min(size - offset);
-        let Ok(Reply::Room { room: span }) = world.call(Op::Room { len, target: None }) else {
-            panic!("no room")
-        };
-        if let Some(bytes) = world.place(&span) {
-            pattern(seed, offset, bytes);
-        }
-        let op = Op::Write {
-            volume: name.into(),
-            range: WriteRange::new(offset, span.len),
-            span,
-            priority: None,
-        };
-        assert_eq!(world.call(op), Ok(Reply::Done));
+        write(world, name, seed, (offset, len));
         offset += len;
     }
     assert_eq!(world.call(Op::Sync), Ok(Reply::Done));
+}
+
+/// Writes a piece of that.
+pub fn write<K: Keeps>(world: &mut World<K>, name: &str, seed: u64, (offset, len): (Bytes, Bytes)) {
+    let Ok(Reply::Room { room: span }) = world.call(Op::Room { len, target: None }) else {
+        panic!("no room")
+    };
+    if let Some(bytes) = world.place(&span) {
+        pattern(seed, offset, bytes);
+    }
+    let range = WriteRange::new(offset, span.len);
+    let op = Op::Write { volume: name.into(), range, span, priority: None };
+    assert_eq!(world.call(op), Ok(Reply::Done));
 }
 
 pub fn contract(rate: u64, block: Bytes, burst: Bytes) -> Contract {
@@ -111,6 +122,27 @@ pub fn contract(rate: u64, block: Bytes, burst: Bytes) -> Contract {
 pub fn random_contract(random: &mut Random) -> Contract {
     let block = Bytes::kib(64) * (1 << random.below(5));
     contract(random.between(100_000, 3_000_000), block, block * random.below(3))
+}
+
+/// Players come so far apart until one is refused, and no more than so many: those that play.
+pub fn play_while_admitted<K: Keeps + 'static>(
+    world: &mut World<K>,
+    most: u64,
+    apart: Duration,
+    player: impl Fn(u64) -> Player,
+) -> Vec<Shared> {
+    let mut players = Vec::new();
+    for number in 0..most {
+        let player = player(number);
+        let tally = player.tally();
+        world.add(player);
+        world.run_for(apart);
+        if tally.borrow().error.is_some() {
+            break;
+        }
+        players.push(tally);
+    }
+    players
 }
 
 pub fn late<K: Keeps>(world: &World<K>) -> u64 {

@@ -370,7 +370,7 @@ fn what_one_door_has_acknowledged_the_other_sees() {
 /// What the kernel has of a file in its cache when it has opened it once more.
 fn cached(path: &Path) -> u64 {
     let told = Command::new("fincore").args(["-b", "-n", "-r", "-o", "RES"]).arg(path).output();
-    let told = told.expect("fincore is a part of util-linux");
+    let told = told.expect("fincore is in util-linux-extra");
     String::from_utf8(told.stdout).unwrap().trim().parse().expect("a number of bytes")
 }
 

@@ -151,9 +151,8 @@ pub struct FileFacts {
     /// When it was last used; none where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<Times>,
-    /// Another text than before wherever anybody else than the
-    /// [`writer`](FileAsk::writer) who asks may have changed bytes in between; none where nobody
-    /// asked for it.
+    /// Another text than before wherever anybody else than the writer who asks may have changed bytes
+    /// in between; none where no writer asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
