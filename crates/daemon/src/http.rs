@@ -165,7 +165,7 @@ async fn data_get(
         Some(rate) => read::under_contract(&control, &peer, found, range, (rate, carriage)).await?,
         None => {
             let how = (service.priority, carriage);
-            read::best_effort(&control, &peer, found, range, how)?
+            read::best_effort(&control, &peer, found, range, how).await?
         }
     };
     Ok((status, headers, body).into_response())

@@ -3,6 +3,9 @@
 //! Names are those of `/etc/passwd` and `/etc/group`; users that another service knows
 //! go by their numbers.
 
+mod lists;
+
+use lists::Lists;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::os::fd::AsFd;
@@ -64,47 +67,29 @@ impl Peer {
 
     /// A user who does not ask now, with the groups that `/etc/passwd` and `/etc/group` say.
     pub fn known(uid: u32) -> Self {
-        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-        Self::from_lists(uid, &read("/etc/passwd"), &read("/etc/group"))
+        Self::from_lists(uid, &Lists::now())
     }
 
-    fn from_lists(uid: u32, passwd: &str, group: &str) -> Self {
-        let user = passwd.lines().find_map(|line| {
-            let mut fields = line.split(':');
-            let (name, _, id, gid) =
-                (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
-            (id.parse() == Ok(uid)).then_some((name, gid.parse().ok()?))
-        });
-        let (name, gid) = user.unwrap_or(("", Self::NOBODY));
-        let in_group = |line: &str| {
-            let mut fields = line.split(':');
-            let (_, _, id, members) =
-                (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
-            let is_member = !name.is_empty() && members.split(',').any(|one| one == name);
-            is_member.then(|| id.parse().ok())?
+    fn from_lists(uid: u32, lists: &Lists) -> Self {
+        let Some((gid, groups)) = lists.groups_of(uid) else {
+            let groups = Arc::new([Self::NOBODY]);
+            return Self { uid, gid: Self::NOBODY, groups, scope: None };
         };
-        let mut groups: Vec<u32> = group.lines().filter_map(in_group).chain([gid]).collect();
-        groups.sort_unstable();
-        groups.dedup();
-        Self { uid, gid, groups: groups.into(), scope: None }
+        Self { uid, gid, groups, scope: None }
     }
 
     /// Whoever shows a token: its user, and no more than it says. He has those groups of when it
     /// was made that the system's lists still say; all of them where the lists do not know him. Of
     /// a token that was made before groups were kept the lists say all.
     pub fn bearing(grant: Arc<Grant>, maker: Option<&Groups>) -> Self {
-        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-        let user = Self::made_by(grant.uid, maker, &read("/etc/passwd"), &read("/etc/group"));
+        let user = Self::made_by(grant.uid, maker, &Lists::now());
         Self { scope: Some(grant), ..user }
     }
 
-    fn made_by(uid: u32, maker: Option<&Groups>, passwd: &str, group: &str) -> Self {
-        let known = Self::from_lists(uid, passwd, group);
+    fn made_by(uid: u32, maker: Option<&Groups>, lists: &Lists) -> Self {
+        let known = Self::from_lists(uid, lists);
         let Some(Groups { gid, groups }) = maker else { return known };
-        if !passwd
-            .lines()
-            .any(|line| line.split(':').nth(2).is_some_and(|id| id.parse() == Ok(uid)))
-        {
+        if !lists.knows(uid) {
             return Self { gid: *gid, groups: groups.as_slice().into(), ..known };
         }
         let is_in = |group: &u32| known.groups.contains(group);
@@ -170,11 +155,12 @@ mod tests {
     fn a_user_who_does_not_ask_has_the_groups_of_the_lists() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:100::/home/ann:/bin/sh\nbad:x";
         let group = "root:x:0:\nusers:x:100:\nvideo:x:44:bob,ann\naudio:x:29:bob\nx:y:z";
-        let groups = |uid| Peer::from_lists(uid, passwd, group).groups.to_vec();
+        let lists = Lists::new(passwd, group);
+        let groups = |uid| Peer::from_lists(uid, &lists).groups.to_vec();
         assert_eq!(groups(1000), [44, 100]);
         assert_eq!(groups(0), [0]);
         assert_eq!(groups(7), [Peer::NOBODY], "nobody's groups where the system knows none");
-        assert_eq!(Peer::from_lists(1000, passwd, group).gid, 100);
+        assert_eq!(Peer::from_lists(1000, &lists).gid, 100);
     }
 
     /// A process may have fewer groups than the lists say, and a service may know users that the
@@ -183,16 +169,17 @@ mod tests {
     fn a_token_has_of_its_makers_groups_those_that_the_lists_still_say() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:100::/home/ann:/bin/sh";
         let group = "users:x:100:\nvideo:x:44:bob,ann\naudio:x:29:ann";
+        let lists = Lists::new(passwd, group);
         let made = |uid, gid, groups: &[u32]| {
             let maker = Groups { gid, groups: groups.to_vec() };
-            let peer = Peer::made_by(uid, Some(&maker), passwd, group);
+            let peer = Peer::made_by(uid, Some(&maker), &lists);
             (peer.gid, peer.groups.to_vec())
         };
         assert_eq!(made(1000, 100, &[29, 100]), (100, vec![29, 100]), "not 44, which he had not");
         assert_eq!(made(1000, 100, &[7, 44, 100]), (100, vec![44, 100]), "7 he has no more");
         assert_eq!(made(1000, 7, &[7]), (Peer::NOBODY, vec![]));
         assert_eq!(made(5000, 5001, &[44, 5001]), (5001, vec![44, 5001]), "whom no list knows");
-        let before = Peer::made_by(1000, None, passwd, group);
+        let before = Peer::made_by(1000, None, &lists);
         assert_eq!((before.gid, &*before.groups), (100, &[29, 44, 100][..]));
     }
 }

@@ -17,6 +17,7 @@ use axum::body::Body;
 use hyper::body::{Frame, SizeHint};
 use node::{Error, Mode, Playout, Priority, StreamId, calls};
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -47,6 +48,8 @@ type Taker = mpsc::Sender<Result<Part, Broken>>;
 
 /// Bytes that a task sends, of which it is known how many they are.
 struct Coming {
+    /// What was there before the answer began.
+    first: Option<Part>,
     parts: mpsc::Receiver<Result<Part, Broken>>,
     left: u64,
     ask: Ask,
@@ -67,7 +70,10 @@ impl hyper::body::Body for Coming {
             return Poll::Ready(None);
         }
         let free = *self.free.get_or_insert_with(Handed::now);
-        let came = ready!(self.parts.poll_recv(cx));
+        let came = match self.first.take() {
+            Some(first) => Some(Ok(first)),
+            None => ready!(self.parts.poll_recv(cx)),
+        };
         self.free = None;
         Poll::Ready(Some(match came {
             Some(Ok((bytes, handed))) => {
@@ -89,7 +95,14 @@ fn body(range: &Range<Bytes>, ask: Ask, carriage: Carriage) -> (Taker, Body) {
     // The next piece waits where it can be counted.
     let (taker, parts) = mpsc::channel(1);
     let left = range.end.saturating_sub(range.start).get();
-    (taker, Body::new(Coming { parts, left, ask, carriage, free: None }))
+    (taker, Body::new(Coming { first: None, parts, left, ask, carriage, free: None }))
+}
+
+/// A body that is there.
+fn whole((bytes, handed): Part, ask: Ask, carriage: Carriage) -> Body {
+    let left = bytes.len() as u64;
+    let (_, parts) = mpsc::channel(1);
+    Body::new(Coming { first: Some((bytes, handed)), parts, left, ask, carriage, free: None })
 }
 
 /// A piece's bytes, without a copy. With the last use of them its memory goes back.
@@ -105,11 +118,13 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// A body that is read as best effort.
+/// A body that is read as best effort. One piece that is there at once is sent with the answer's
+/// head; for all else there is a task, and the head is sent before it is known what can be read.
 ///
 /// # Errors
-/// The user has as many connections as he may have.
-pub fn best_effort(
+/// The user has as many connections as he may have, or one piece was asked for and cannot be
+/// read, which was known at once.
+pub async fn best_effort(
     control: &Control,
     peer: &Peer,
     found: Found,
@@ -122,10 +137,25 @@ pub fn best_effort(
     if ask.guaranteed(&found.known, priority) > 0 {
         lane.promise();
     }
-    let (taker, body) = body(&range, ask.clone(), carriage);
-    let reading = Reading { ask, found, priority, account: Account::new(quota) };
+    let reading = Reading { ask: ask.clone(), found, priority, account: Account::new(quota) };
+    let mut pieces = pieces(range.start.get(), range.end.saturating_sub(range.start).get());
+    if pieces.len() == 1 && !lane.is_promised() {
+        let piece = pieces.next().expect("one");
+        let mut one = Box::pin(reading.one(piece));
+        // With the head it goes in one write, and needs no task to wake its connection.
+        if let Poll::Ready(part) = poll_fn(|cx| Poll::Ready(one.as_mut().poll(cx))).await {
+            return Ok(whole(part?, ask, carriage));
+        }
+        let (taker, body) = body(&range, ask, carriage);
+        lane.spawn(async move {
+            // The client may be gone.
+            let _ = taker.send(one.await.map_err(|error| Broken(error.to_string()))).await;
+        });
+        return Ok(body);
+    }
+    let (taker, body) = body(&range, ask, carriage);
     lane.spawn(async move {
-        if let Err(Some(error)) = reading.send(range, &taker).await {
+        if let Err(Some(error)) = reading.send(pieces, &taker).await {
             // The client may be gone.
             let _ = taker.send(Err(Broken(error.to_string()))).await;
         }
@@ -149,10 +179,22 @@ struct Ahead {
 }
 
 impl Reading {
-    /// Sends a range piece by piece; `Err(None)` where nobody takes it.
-    async fn send(&self, range: Range<Bytes>, taker: &Taker) -> Result<(), Option<Error>> {
-        let len = range.end.saturating_sub(range.start);
-        let (mut left, mut ahead) = (pieces(range.start.get(), len.get()), VecDeque::new());
+    /// Reads one piece.
+    async fn one(self, piece: Piece) -> Result<Part, Error> {
+        let since = self.ask.0.now();
+        let place = self.place(Some(piece)).await;
+        let mut ahead = self.begin(since, piece, place);
+        let came = ahead.coming.handed().await;
+        ahead.part(came)
+    }
+
+    /// Sends some pieces, one after the other; `Err(None)` where nobody takes them.
+    async fn send(
+        &self,
+        mut left: impl Iterator<Item = Piece>,
+        taker: &Taker,
+    ) -> Result<(), Option<Error>> {
+        let mut ahead = VecDeque::new();
         let (mut next, mut since) = (left.next(), None);
         while next.is_some() || !ahead.is_empty() {
             let wanted = next.filter(|_| ahead.len() < AHEAD);
@@ -187,6 +229,14 @@ impl Reading {
     }
 }
 
+impl Ahead {
+    /// What has come of it.
+    fn part(self, (came, handed): Came<calls::Read>) -> Result<Part, Error> {
+        let held = Held { chunk: came?, piece: self.piece, _place: self.place };
+        Ok((bytes::Bytes::from_owner(held), handed))
+    }
+}
+
 /// Sends the piece that comes first. Nothing is lost where it is not waited for to the end.
 async fn send_first(ahead: &mut VecDeque<Ahead>, taker: &Taker) -> Result<(), Option<Error>> {
     let first = ahead.front_mut().expect("asked only where there is one");
@@ -194,10 +244,9 @@ async fn send_first(ahead: &mut VecDeque<Ahead>, taker: &Taker) -> Result<(), Op
         first.came = Some(first.coming.handed().await);
     }
     let room = taker.reserve().await.map_err(|_| None)?;
-    let Ahead { piece, place, came, .. } = ahead.pop_front().expect("looked at above");
-    let (came, handed) = came.expect("it came");
-    let held = Held { chunk: came?, piece, _place: place };
-    room.send(Ok((bytes::Bytes::from_owner(held), handed)));
+    let mut first = ahead.pop_front().expect("looked at above");
+    let came = first.came.take().expect("it came");
+    room.send(Ok(first.part(came)?));
     Ok(())
 }
 
