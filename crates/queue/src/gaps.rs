@@ -6,16 +6,8 @@
 //! pause, and the wake-up that ends it is in the advance of the deadlines. A device that
 //! has other commands left loses nothing by a gap, and none is counted.
 
-use crate::limits::GAP_MAX;
 use crate::measured::{HostTime, Measuring};
 use units::{Duration, Instant};
-
-/// What is counted for the host and the device's pipeline from the end of one part of a request
-/// to the start of the next, where deadlines are advanced by `advance`: no less than may ever be
-/// charged for a gap, so that a gap that grows changes nothing in what was admitted.
-pub fn between_parts(advance: Duration) -> Duration {
-    advance.max(GAP_MAX)
-}
 
 /// Gaps as they are measured.
 #[derive(Clone, Debug, Default)]

@@ -29,7 +29,6 @@ mod queue;
 pub use account::{Account, Traffic};
 pub use by_key::ByKey;
 pub use chunks::{Chunks, Cut};
-pub use gaps::between_parts;
 pub use handle::{Handle, Shared};
 pub use measured::{HostTime, Measuring};
 pub use merging::{Merging, Side};

@@ -21,7 +21,7 @@
 use crate::account::{Account, Counted};
 use crate::by_key::ByKey;
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
-use crate::gaps::{Gaps, between_parts};
+use crate::gaps::Gaps;
 use crate::measured::HostTime;
 use crate::merging::Merging;
 use crate::parts::{follows, reads_between};
@@ -728,13 +728,14 @@ impl<W> Queue<W> {
         // No slack would ever cover what a disk may try for so long on a bad extent.
         let patience = if self.is_unpromised() { self.device.patience } else { Duration::MAX };
         let beside = self.beside.filter(|_| self.device.profile.bus.is_none());
+        let gap = self.gap();
         let Self { device, seen, commands, further, chunks, .. } = self;
         let places = &*further;
         let further = |key| match places.get(&key) {
             None => Duration::ZERO,
             Some(&others) => {
                 let Entry { command, rest, .. } = &commands[key];
-                others + bound_of(device, seen, patience, (command.as_ref(), rest))
+                others + bound_of(device, seen, (patience, gap), (command.as_ref(), rest))
             }
         };
         let predictions = Predictions {
@@ -743,6 +744,11 @@ impl<W> Queue<W> {
             seen,
             patience,
             further: &further,
+            parts: &|key| match places.contains_key(&key) {
+                true => commands[key].rest.iter().filter(|(command, _)| command.is_some()).count()
+                    as u32,
+                false => 0,
+            },
             first: &|key| {
                 let chunks = chunks.as_ref()?;
                 let entry = &commands[key];
@@ -953,12 +959,11 @@ impl<W> Entry<W> {
     }
 }
 
-/// What parts that follow on `first` take at the most, with what passes between the end of one
-/// command and the start of the next.
+/// What parts that follow on `first` take at the most, with the gap before each of them.
 fn bound_of<W>(
     device: &Device,
     seen: &Observations,
-    patience: Duration,
+    (patience, gap): (Duration, Duration),
     (first, rest): (Option<&Command>, &Rest<W>),
 ) -> Duration {
     let parts = || rest.iter().filter_map(|(command, _)| command.as_ref());
@@ -970,7 +975,7 @@ fn bound_of<W>(
         let plain = follows(&device.profile, way.as_ref(), command);
         seen.expected(command, plain).min(plain.max(patience))
     };
-    parts().map(|command| of(command) + between_parts(device.advance)).sum()
+    parts().map(|command| of(command) + gap).sum()
 }
 
 /// As [`Queue::plain`].
@@ -986,6 +991,7 @@ fn plain<'a>(
         seen,
         patience: Duration::MAX,
         further: &|_| Duration::ZERO,
+        parts: &|_| 0,
         first: &|_| None,
         is_one: &|_| false,
     }

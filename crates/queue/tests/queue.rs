@@ -315,7 +315,7 @@ fn a_deep_device_has_the_parts_of_a_request_alone() {
 #[test]
 fn a_request_costs_what_all_its_parts_do() {
     let mut queue = queue(Use::Alone);
-    let cost = ms_(12);
+    let cost = ms_(13);
     let task = queue.join(at(0), Task::new(ms_(100), ms_(100), cost)).unwrap();
     let starts = |queue: &mut Queue<&'static str>, rest| {
         queue.submit_in_parts(at(0), 7, best(read(5)), "best", rest);
@@ -361,20 +361,20 @@ fn parts_are_charged_to_their_own_request_alone() {
     assert_eq!(queue.schedule().counts().over_cost, 0);
 }
 
-/// Between parts the longest gap is counted that is ever charged: one that grows makes no request
-/// cost more than its contract says, and a contract that counts less does not cover its request.
+/// Between parts a gap is counted as between other commands: one that grows makes no request
+/// cost more than its contract says, and a contract of fewer parts does not cover its request.
 #[test]
-fn a_gap_that_grows_is_counted_between_parts_already() {
-    for (between, over_cost) in [(queue::limits::GAP_MAX, 0), (ADVANCE, 1)] {
+fn a_gap_is_counted_after_each_part() {
+    for (parts, over_cost) in [(21, 0), (20, 1)] {
         let mut queue = queue(Use::Alone);
-        let cost = ms_(11) + (ms_(11) + between) * 20;
-        let task = queue.join(at(0), Task::new(ms_(1_000), ms_(900), cost)).unwrap();
+        let task = Task::new(ms_(1_000), ms_(900), ms_(11 * 21)).in_parts(parts);
+        let task = queue.join(at(0), task).unwrap();
         queue.set_gap(at(0), queue::limits::GAP_MAX).unwrap();
         let rest = (100..120).map(|mib| (Some(read(mib)), "part")).collect();
         let request = Request { class: Class::RealTime(task), command: read(5) };
         queue.submit_in_parts(at(0), 1, request, "first", rest);
         assert_eq!(start(&mut queue, 0).map(|(key, ..)| key), Some(1));
-        assert_eq!(queue.schedule().counts().over_cost, over_cost, "{between}");
+        assert_eq!(queue.schedule().counts().over_cost, over_cost, "{parts}");
     }
 }
 

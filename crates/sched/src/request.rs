@@ -142,6 +142,13 @@ pub trait Predict {
         self.bound(from, command)
     }
 
+    /// How many gaps between commands ([`Options::gap`]) are in what [`Predict::bound_of`] says of a
+    /// request of this key: of one that is served in several commands with nothing between them, as
+    /// many as follow on the first.
+    fn gaps_within(&self, _key: u64) -> u32 {
+        0
+    }
+
     /// The first of the commands that a request of this key may be served in, with others in
     /// between; None where it is served as one. Asked only where the schedule lets others go
     /// between.

@@ -8,8 +8,8 @@ use units::Duration;
 /// of device time, each done `deadline` after its release. A request may be served in
 /// several commands, between which others may go.
 ///
-/// Invariant: `0 < command <= cost <= deadline <= period <= limits::PERIOD_MAX`, `commands > 0`
-/// and `resume <= command`; where requests are served in sweeps, the deadline may be longer than
+/// Invariant: `0 < command <= cost <= deadline <= period <= limits::PERIOD_MAX`, `commands > 0`,
+/// `parts > 0` and `resume <= command`; where requests are served in sweeps, the deadline may be longer than
 /// the period, and is no longer than `limits::PERIOD_MAX`; so where they have odds ([`Odds`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
@@ -26,6 +26,9 @@ pub struct Task {
     /// The most commands that a request is served in, where a nearer deadline may come between
     /// them; 1 where it is not interrupted. A server's requests are one command each.
     pub commands: u32,
+    /// The most commands that a request is served in where nothing comes between them: after each
+    /// of them the host takes its time. 1 where it is one command, and where `commands` are several.
+    pub parts: u32,
     /// Bound on what a request costs more for each time that another one came between its
     /// commands. Not in `cost`: those that come between are charged for it
     /// ([`Contract::Stream`](crate::Contract::Stream)).
@@ -72,7 +75,7 @@ impl Odds {
     /// A request is one command, in no sweep, and no number is above `most`, which is within the
     /// deadline.
     fn is_valid(&self, task: &Task) -> bool {
-        let is_plain = task.sweep.is_none() && task.commands == 1;
+        let is_plain = task.sweep.is_none() && task.commands == 1 && task.parts == 1;
         let is_bound = self.mean.max(self.deviation).max(task.cost) <= self.most;
         is_plain && is_bound && self.most <= task.deadline
     }
@@ -90,8 +93,9 @@ impl Sweep {
 impl Task {
     /// A task whose requests are one command each.
     pub const fn new(period: Duration, deadline: Duration, cost: Duration) -> Self {
-        let (commands, resume) = (1, Duration::ZERO);
-        Self { period, deadline, cost, command: cost, commands, resume, sweep: None, odds: None }
+        let (commands, parts, resume) = (1, 1, Duration::ZERO);
+        let (command, sweep, odds) = (cost, None, None);
+        Self { period, deadline, cost, command, commands, parts, resume, sweep, odds }
     }
 
     /// The same task with requests that may be late with these odds.
@@ -104,6 +108,13 @@ impl Task {
     #[must_use]
     pub const fn in_sweeps(self, sweep: Sweep) -> Self {
         Self { sweep: Some(sweep), ..self }
+    }
+
+    /// The same task with requests in up to so many commands, one after the other with nothing
+    /// between them.
+    #[must_use]
+    pub const fn in_parts(self, parts: u32) -> Self {
+        Self { parts, ..self }
     }
 
     /// The same task with requests in commands of at most `command` each; of at most
@@ -132,6 +143,7 @@ impl Task {
         !self.command.is_zero()
             && self.command <= self.cost
             && self.commands > 0
+            && (self.parts == 1 || self.parts > 1 && self.commands == 1)
             && self.resume <= self.command
             && self.cost <= self.deadline
             && (self.deadline <= self.period || self.sweep.is_some() || self.odds.is_some())

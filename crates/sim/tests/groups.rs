@@ -144,12 +144,12 @@ fn by_themselves_few_fit() {
 #[test]
 fn in_the_outer_half() {
     row(Zone::Outer, (97, 0));
-    row(Zone::Outer, (81, 3));
-    row(Zone::Outer, (76, 4));
+    row(Zone::Outer, (86, 3));
+    row(Zone::Outer, (82, 4));
 }
 
 #[test]
 fn anywhere() {
     row(Zone::Any, (58, 0));
-    row(Zone::Any, (43, 4));
+    row(Zone::Any, (47, 4));
 }

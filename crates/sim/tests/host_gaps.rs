@@ -4,7 +4,9 @@
 
 use crate::common::*;
 use disk::{Kind, Line, LinearProfile, Profile};
-use node::{Config, DiskSetup, DiskStatus, Error, Node, Op, Policy, Reply, Service, StreamId};
+use node::{
+    Config, DiskSetup, DiskStatus, Error, Node, Op, Placement, Policy, Reply, Service, StreamId,
+};
 use sim::{Context, Greedy, Player, Program, Random, SimDisk, Timing, World};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -40,7 +42,8 @@ fn hosted(charged: Duration, gap: impl FnMut() -> Duration + 'static) -> World {
     let mut disks = vec![SimDisk::new(CAPACITY, timing)];
     sim::format(&mut disks, "test", &profile, 1).unwrap();
     let store = sim::open(&mut disks).unwrap();
-    let config = Config { host_latency: Duration::from_millis(4), ..config(Policy::SLACK) };
+    let host_latency = Duration::from_millis(4);
+    let config = Config { host_latency, memory: Bytes::mib(256), ..config(Policy::SLACK) };
     let setup = DiskSetup { gap: charged, ..DiskSetup::new(profile) };
     let node = Node::new(config, vec![setup], store).unwrap();
     let mut world = World::new(node, disks, config.memory);
@@ -97,6 +100,36 @@ fn contracts_are_kept_on_a_host_with_gaps_that_are_charged_and_broken_where_they
     // What was measured is what was.
     assert!(gaps.sample > 100, "{gaps:?}");
     assert_eq!((gaps.stated, gaps.quantile, gaps.beyond), (GAP, GAP, 0), "{gaps:?}");
+}
+
+/// The same of readers whose blocks lie in four places each, with a gap after each of these.
+#[test]
+fn gaps_between_the_parts_of_a_block_are_charged_like_others() {
+    const GAP: Duration = Duration::from_millis(8);
+    const FILMS: u64 = 15;
+    const FILM: Bytes = Bytes::mib(24);
+    let film = |number: u64| format!("film{number}");
+    let run = |charged| {
+        let mut world = hosted(charged, || GAP);
+        let placement = Placement { thin: true, ..Placement::default() };
+        (0..FILMS).for_each(|number| create_in(&mut world, &film(number), FILM, placement.clone()));
+        for at in 0..FILM / Bytes::MIB {
+            for number in 0..FILMS {
+                write(&mut world, &film(number), number, (Bytes::mib(at), Bytes::MIB));
+            }
+        }
+        assert_eq!(world.call(Op::Sync), Ok(Reply::Done));
+        let asked = contract(2 << 20, Bytes::mib(4), Bytes::ZERO);
+        let player = |number| Player::new(&film(number), number, asked, Bytes::kib(64), FILM);
+        let players = play_while_admitted(&mut world, FILMS, Duration::ZERO, player);
+        world.add(Greedy::new("v", SIZE, Bytes::kib(64), 4, 1));
+        world.run_for(Duration::from_secs(12));
+        (players.len(), disk(&world).account.late_requests)
+    };
+    // 136 ms of 2 s each, and with the gaps 168.
+    let (without, late) = run(Duration::ZERO);
+    assert!(without == 14 && late > 10, "{late} of {without} readers were late");
+    assert_eq!(run(GAP), (11, 0));
 }
 
 /// A pool that counted on no gaps finds them, admits with them what is open, and promises no

@@ -62,8 +62,9 @@ pub(crate) fn chosen<'a>(asked: &Asked<'_>, seen: impl Fn(DiskIndex) -> Seen<'a>
             let is_long = has_heads || block >= EXTENT;
             let (more, than) = if is_long { LONG_PAYS_BELOW } else { PAYS_BELOW };
             let cost = |len| -> Duration {
-                let ways = mode.directions().iter();
-                ways.map(|&way| seen(share.disk).cost(len, share, way)).sum()
+                let (seen, ways) = (seen(share.disk), mode.directions().iter());
+                let between = seen.set.gap().saturating_mul(share.parts_held(len) - 1);
+                ways.map(|&way| seen.cost(len, share, way).saturating_add(between)).sum()
             };
             cost(block * 2) * than < cost(block) * more
         })
@@ -287,8 +288,8 @@ mod tests {
     #[test]
     fn a_block_whose_parts_lie_near_each_other_is_longer_than_one_whose_parts_lie_anywhere() {
         let profiles = profiles(&["hdd-7200-20tb"]);
-        let set = TaskSet::new(Duration::ZERO);
-        let at = |reach| {
+        let at = |reach, gap| {
+            let set = TaskSet::new(Duration::ZERO).with_gap(gap);
             let mut shares = shares(&profiles);
             (shares[0].parts, shares[0].reach) = ([1, 2, 4, 8, 16, 32], [reach; 6]);
             let seen =
@@ -296,8 +297,10 @@ mod tests {
             let (rate, late, memory) = (Rate::per_second(2_000_000), Duration::ZERO, Bytes::GIB);
             chosen(&Asked { rate, mode: Mode::Read, shares: &shares, late, memory }, seen)
         };
-        assert_eq!(at(crate::limits::THIN_REACH), Bytes::mib(2));
-        assert_eq!(at(Bytes::MAX), EXTENT);
+        let (no, ms) = (Duration::ZERO, Duration::from_millis);
+        assert_eq!(at(crate::limits::THIN_REACH, no), Bytes::mib(4));
+        assert_eq!(at(crate::limits::THIN_REACH, ms(10)), Bytes::mib(2), "a slow host");
+        assert_eq!(at(Bytes::MAX, no), EXTENT);
     }
 
     #[test]

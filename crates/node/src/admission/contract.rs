@@ -26,8 +26,8 @@
 //! *Blocks longer than an extent.* A block of n extents lies on one disk, in one run of
 //! neighbouring extents or in several, its parts. It is one request of the schedule, and is
 //! served in one command for each part, one after the other, with nothing between them. Its cost
-//! is the sum: one placement and one transfer for each part, and what the host and the
-//! device's pipeline may take from the end of one command to the start of the next. So demand
+//! is the sum: one placement and one transfer for each part. The schedule charges what the host
+//! takes after each of them, as after any command ([`Task::in_parts`]). So demand
 //! is exactly that of the commands, and blocking is that of one request. (As separate requests
 //! with one deadline the parts would block others for less; but each would need a task of
 //! its own, with the cost of the longest part that may ever be its turn, so that the demand
@@ -212,9 +212,10 @@ impl Seen<'_> {
         if let Some(miss) = share.miss {
             return self.task_at_odds(contract, share, way, miss);
         }
+        let parts = u32::try_from(share.parts_held(contract.block)).unwrap_or(u32::MAX);
         if let Some(rule) = self.set.sweep_rule() {
             let (cost, sweep) = self.cost_in_sweeps(contract.block, share, way, rule);
-            let task = self.possible(share.disk, cost, share.response, period)?;
+            let task = self.possible_in(share.disk, (cost, parts), share.response, period)?;
             return Ok(task.in_sweeps(sweep));
         }
         if let Some(chunked) = self.in_chunks(contract.block, share, way) {
@@ -223,7 +224,7 @@ impl Seen<'_> {
             return Ok(task.in_chunks(command, commands, resume));
         }
         let cost = self.cost(contract.block, share, way);
-        self.possible(share.disk, cost, period, period)
+        self.possible_in(share.disk, (cost, parts), period, period)
     }
 
     /// What a request for a block takes of the disk in chunks; None where it is one command. The
@@ -243,8 +244,7 @@ impl Seen<'_> {
         let next = self.profile.follows(share.range.clone(), chunk, len, way);
         let still = self.profile.sweep(share.range.clone(), chunk, way);
         let resume = still.map_or(Duration::ZERO, |still| command.saturating_sub(still.request));
-        let between = queue::between_parts(self.advance) * (parts - 1);
-        let cost = command * parts + next * (commands - parts) + between;
+        let cost = command * parts + next * (commands - parts);
         let commands = u32::try_from(commands).unwrap_or(u32::MAX);
         Some(Chunked { cost, command, commands, resume })
     }
@@ -305,12 +305,11 @@ impl Seen<'_> {
         let lengths = || (1..=extents as u64).map(|n| (EXTENT * n).min(len));
         let each: Vec<Duration> = lengths().map(next).collect();
         let mut most: Vec<Duration> = lengths().map(worst).collect();
-        let between = queue::between_parts(self.advance);
         let mut cost = most[extents - 1];
         for part in 1..parts as usize {
             let of = |n: usize| (part..n).map(|rest| most[rest - 1] + each[n - rest - 1]).max();
             most = (1..=extents).map(|n| of(n).unwrap_or(Duration::ZERO)).collect();
-            cost = cost.max(most[extents - 1] + between * part as u64);
+            cost = cost.max(most[extents - 1]);
         }
         cost
     }
@@ -324,9 +323,20 @@ impl Seen<'_> {
         within: Duration,
         period: Duration,
     ) -> Result<Task, Refusal> {
+        self.possible_in(disk, (cost, 1), within, period)
+    }
+
+    /// The same of requests in so many commands, one after the other.
+    fn possible_in(
+        &self,
+        disk: DiskIndex,
+        (cost, parts): (Duration, u32),
+        within: Duration,
+        period: Duration,
+    ) -> Result<Task, Refusal> {
         let cost = cost.max(Duration::from_nanos(1));
         let deadline = within.saturating_sub(self.advance);
-        let charged = cost.saturating_add(self.set.gap());
+        let charged = cost.saturating_add(self.set.gap().saturating_mul(parts.into()));
         if charged > deadline {
             let late = charged.saturating_add(self.advance).saturating_sub(within);
             let used = self.set.utilisation().ppm();
@@ -341,7 +351,7 @@ impl Seen<'_> {
                 parts: 1,
             });
         }
-        Ok(Task::new(period, deadline, cost))
+        Ok(Task::new(period, deadline, cost).in_parts(parts))
     }
 }
 
@@ -551,11 +561,8 @@ mod tests {
                             let all: Duration = way.iter().map(|&n| next(n)).sum();
                             way.iter().map(|&n| all - next(n) + one(n)).max().unwrap()
                         };
-                        let between = queue::between_parts(advance);
-                        let in_parts = |parts: u64| {
-                            let worst = ways(block / EXTENT, parts).iter().map(sum).max();
-                            worst.unwrap() + between * (parts - 1)
-                        };
+                        let in_parts =
+                            |parts: u64| ways(block / EXTENT, parts).iter().map(sum).max().unwrap();
                         let worst = (1..=parts.into()).map(in_parts).max().unwrap();
                         assert_eq!(seen.cost(block, &all, direction), worst, "{name} {block}");
                         let short = share(Lba::new(0)..Lba::containing(EXTENT));

@@ -11,14 +11,12 @@
 //! asks for more than he has: the costs of now have to be charged, whatever the host takes.
 
 use crate::admission::contract::Joined;
-use crate::admission::owed::{Owed, measured, sooner};
+use crate::admission::owed::{Owed, measured};
 use crate::api::*;
-use crate::core::{Core, Disk};
+use crate::core::Core;
 use crate::node::Node;
 use alloc::vec::Vec;
-use queue::between_parts;
-use sched::{Task, TaskId, TaskSet};
-use units::Duration;
+use sched::{Task, TaskSet};
 
 impl Node {
     /// Runs what admits all contracts anew at other costs.
@@ -100,26 +98,11 @@ impl Core {
         let set = set.with_admission(policy.admission, depth);
         let mut set = set.with_online_slack(has_online_slack);
         let mut tasks = Vec::new();
-        for (id, task) in has.iter() {
-            let more = self.between_parts_more(disk, id, sooner(host, &task));
-            let cost = task.cost.saturating_add(more);
-            // What is not served in chunks is one command.
-            let command = if task.command == task.cost { cost } else { task.command };
-            tasks.push(measured(host, &Task { cost, command, ..task }, has)?);
+        for (_, task) in has.iter() {
+            tasks.push(measured(host, &task, has)?);
         }
         set.add_all(&tasks)?;
         Ok(set)
-    }
-
-    /// What a request of a stream costs more where deadlines are so much sooner: between its parts
-    /// as long may pass as deadlines are advanced by.
-    fn between_parts_more(&self, disk: DiskIndex, task: TaskId, sooner: Duration) -> Duration {
-        let Disk { queue, chunking, .. } = &self.disks[disk.as_usize()];
-        let advance = queue.advance();
-        let more = between_parts(advance.saturating_add(sooner)) - between_parts(advance);
-        let parts =
-            chunking.asked.get(&task).map_or(1, |it| it.share.parts_held(it.contract.block));
-        more.saturating_mul(parts - 1)
     }
 }
 
@@ -127,6 +110,7 @@ impl Core {
 fn asks_more(old: &Task, new: &Task) -> bool {
     new.cost > old.cost
         || new.commands > old.commands
+        || new.parts > old.parts
         || new.command > old.command
         || new.resume > old.resume
         || new.period < old.period
@@ -138,6 +122,7 @@ fn asks_more(old: &Task, new: &Task) -> bool {
 mod tests {
     use super::*;
     use sched::Sweep;
+    use units::Duration;
 
     /// More of any one thing is more, however much less there is of the others.
     #[test]

@@ -53,7 +53,8 @@ pub(crate) fn measured(
     task: &Task,
     set: &TaskSet,
 ) -> Result<Task, sched::Refusal> {
-    let (by, needs) = (sooner(host, task), task.cost.saturating_add(host.measured.gap));
+    let gaps = host.measured.gap.saturating_mul(task.parts.into());
+    let (by, needs) = (sooner(host, task), task.cost.saturating_add(gaps));
     let deadline = task.deadline.saturating_sub(by);
     if deadline < needs && by > Duration::ZERO {
         let utilisation_ppm = set.utilisation().ppm();

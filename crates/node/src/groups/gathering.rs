@@ -81,12 +81,12 @@ impl Node {
         });
         let core = &self.core;
         let seen = core.seen(id.disk);
-        let between = queue::between_parts(seen.advance);
+        let gap = seen.set.gap();
         let mut takes = Duration::ZERO;
         let mut fits = |items: &&[Item]| {
             let part = Share { members: items.len() as u32, ..share.clone() };
             let more = seen.cost_of_group(&part, Direction::Write);
-            let more = if takes.is_zero() { more } else { more.saturating_add(between) };
+            let more = if takes.is_zero() { more } else { more.saturating_add(gap) };
             takes = takes.saturating_add(more);
             takes <= cost
         };

@@ -581,17 +581,24 @@ impl TaskSet {
     pub(crate) fn charged(&self, task: &Task) -> Task {
         assert!(task.is_valid(), "not a task: {task:?}");
         let [cost, command] = [task.cost, task.command].map(Duration::as_nanos);
-        let (beginnings, commands) = match task.commands {
-            1 => (cost.div_ceil(command), cost.div_ceil(command)),
-            more => (1, u64::from(more)),
+        let pieces = cost.div_ceil(command);
+        let (beginnings, commands) = match (task.commands, task.parts) {
+            (1, 1) => (pieces, pieces),
+            (1, parts) => (1, u64::from(parts)),
+            (more, _) => (1, u64::from(more)),
         };
-        let command = if task.commands > 1 && !self.makes_way() { cost } else { command };
+        let is_whole = task.parts > 1 || task.commands > 1 && !self.makes_way();
+        let (command, after) = if is_whole { (cost, commands) } else { (command, 1) };
         let returns = self.returns().of(task.deadline).as_nanos().saturating_mul(beginnings);
         let gaps = self.gap.saturating_mul(commands).saturating_add(returns);
         // More than any deadline, and small enough to be added up.
         let most = 2 * PERIOD_MAX.as_nanos();
         let charged = |time: u64, gaps| Duration::from_nanos(time.saturating_add(gaps).min(most));
-        Task { cost: charged(cost, gaps), command: charged(command, self.gap), ..*task }
+        Task {
+            cost: charged(cost, gaps),
+            command: charged(command, self.gap.saturating_mul(after)),
+            ..*task
+        }
     }
 
     /// The static slack, exactly; [`Duration::MAX`] for no tasks. Zero for a set that

@@ -92,7 +92,15 @@ impl Core {
             self.head = end;
         }
         let (predicted, rest, anywhere) = (anywhere, DONE, Some(anywhere));
-        self.in_flight.push_back(Flight { key, slot, started: now, predicted, rest, anywhere });
+        self.in_flight.push_back(Flight {
+            key,
+            slot,
+            started: now,
+            predicted,
+            rest,
+            gaps: 0,
+            anywhere,
+        });
         predicted
     }
 }

@@ -61,6 +61,8 @@ pub(crate) struct Flight {
     pub predicted: Duration,
     /// What is left of the request when the command has ended; nothing where it is one.
     pub rest: Rest,
+    /// Gaps that are in `predicted`.
+    pub gaps: u32,
     /// The bound wherever the heads are before; zero where another one's command serves it, too. None
     /// where no other command may be given to the disk beside it.
     pub anywhere: Option<Duration>,
@@ -401,7 +403,7 @@ impl Core {
             Class::BestEffort { .. } | Class::Background => (Duration::ZERO, Duration::ZERO),
         };
         let resume = task.map_or(Duration::ZERO, |task| task.resume);
-        let commands = task.map_or(1, |task| task.commands);
+        let (commands, parts) = task.map_or((1, 1), |task| (task.commands, task.parts));
         let period = task.map_or(Duration::ZERO, |task| task.period);
         let swept = task.filter(|task| task.sweep.is_some());
         let in_sweep = swept.map_or(Duration::ZERO, |task| self.tasks.charged(&task).cost);
@@ -424,6 +426,7 @@ impl Core {
             overheads,
             begun: false,
             commands,
+            parts,
             resume,
             period,
             synchronous,
@@ -659,6 +662,7 @@ impl Core {
         let whole = || predict.bound_of(self.head, request.key, &request.command);
         let predicted = first.map_or_else(whole, |first| first.bound);
         let rest = first.map_or(DONE, |first| first.rest);
+        let gaps = if first.is_some() { 0 } else { predict.gaps_within(request.key) };
         if request.is_real_time() {
             let is_kept = !self.is_swept(request) && !self.is_at_odds(request);
             let over_cost = self.with_gap(predicted) > request.cost && is_kept;
@@ -671,7 +675,8 @@ impl Core {
         }
         self.busy_until = self.free_at(now).saturating_add(self.with_gap(predicted));
         let anywhere = self.anywhere(predict, request).filter(|_| rest.commands == 0);
-        self.in_flight.push_back(Flight { key, slot, started: now, predicted, rest, anywhere });
+        let started = now;
+        self.in_flight.push_back(Flight { key, slot, started, predicted, rest, gaps, anywhere });
         predicted
     }
 
@@ -711,7 +716,7 @@ impl Core {
             self.head = access.end();
         }
         let (started, predicted, anywhere) = (now, Duration::ZERO, Some(Duration::ZERO));
-        let added = Flight { key, slot, started, predicted, rest: DONE, anywhere };
+        let added = Flight { key, slot, started, predicted, rest: DONE, gaps: 0, anywhere };
         self.in_flight.push_back(added);
         true
     }

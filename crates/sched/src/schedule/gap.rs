@@ -32,10 +32,11 @@ impl Schedule {
         let before = self.core.clone();
         self.core.tasks = tasks;
         self.core.options.gap = gap;
+        let ends_in_time = self.core.lengthen(gap.saturating_sub(old));
         self.core.charge_again(now);
         let mut moves = Vec::new();
         let must_fit = admission && gap > old;
-        if must_fit && !self.core.bears_gap(now, &mut moves) {
+        if must_fit && !(ends_in_time && self.core.bears_gap(now, &mut moves)) {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             self.core = before;
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
@@ -85,6 +86,18 @@ impl Schedule {
 }
 
 impl Core {
+    /// The gaps within what the disk works on are longer by this from now on. Says whether all of
+    /// that ends in time so.
+    fn lengthen(&mut self, longer: Duration) -> bool {
+        let before = self.busy_until;
+        for flight in &mut self.in_flight {
+            let more = longer.saturating_mul(flight.gaps.into());
+            flight.predicted = flight.predicted.saturating_add(more);
+            self.busy_until = self.busy_until.saturating_add(more);
+        }
+        self.busy_until == before || !self.is_late_at(self.busy_until)
+    }
+
     /// A request of one of these tasks has begun, and what is left of it is counted in fewer
     /// commands than it would be served in.
     fn has_begun_longer(&self, tasks: &[(TaskId, Task)]) -> bool {

@@ -119,14 +119,18 @@ impl Core {
                 continue; // time is kept for it in each cycle
             }
             let own = waiting.cost.saturating_sub(waiting.overheads);
+            let is_carry_over = self.carry_over.contains(&waiting.key);
+            let gaps = |commands: u32| self.options.gap.saturating_mul(commands.into());
+            let with_gaps = || self.tasks.charged(&task).cost.saturating_sub(task.cost);
             let overheads = match waiting.class {
-                _ if waiting.begun => self.options.gap.saturating_mul(waiting.commands.into()),
-                Class::RealTime(_) => self.tasks.charged(&task).cost.saturating_sub(task.cost),
+                _ if waiting.begun => gaps(waiting.commands),
+                Class::RealTime(_) if is_carry_over => with_gaps().max(gaps(waiting.parts)),
+                Class::RealTime(_) => with_gaps(),
                 _ => self.overheads_in(&task),
             };
             let own = match waiting.class {
                 Class::RealTime(_) if waiting.begun => own,
-                Class::RealTime(_) if self.carry_over.contains(&waiting.key) => own.max(task.cost),
+                Class::RealTime(_) if is_carry_over => own.max(task.cost),
                 Class::RealTime(_) => task.cost,
                 _ => own,
             };
