@@ -8,6 +8,7 @@
 use crate::predictions::worst;
 use core::ops::Range;
 use disk::Profile;
+use disk::online::Observations;
 use units::{Command, Direction, Duration, Lba, SECTOR};
 
 /// From the first to the last sector of commands that are all reads; none where one is something else.
@@ -31,6 +32,23 @@ pub(crate) fn follows(profile: &Profile, way: Option<&Range<Lba>>, command: &Com
     let Some(way) = way else { return anywhere };
     let reach = SECTOR * way.start.distance(way.end);
     profile.follows(way.clone(), access.len, reach, access.direction).min(anywhere)
+}
+
+/// What the parts that follow on `first` take at the most, with the gap before each of them. Where
+/// others use the device too, nobody knows where the heads are between them.
+pub(crate) fn following<'a>(
+    (profile, is_alone): (&Profile, bool),
+    seen: &Observations,
+    (patience, gap): (Duration, Duration),
+    (first, parts): (Option<&'a Command>, impl Iterator<Item = &'a Command> + Clone),
+) -> Duration {
+    let all = || first.into_iter().chain(parts.clone());
+    let way = is_alone.then(all).and_then(reads_between);
+    let of = |command: &Command| {
+        let plain = follows(profile, way.as_ref(), command);
+        seen.expected(command, plain).min(plain.max(patience))
+    };
+    parts.map(|command| of(command) + gap).sum()
 }
 
 #[cfg(test)]

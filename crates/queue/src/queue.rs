@@ -24,7 +24,7 @@ use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of}
 use crate::gaps::Gaps;
 use crate::measured::HostTime;
 use crate::merging::Merging;
-use crate::parts::{follows, reads_between};
+use crate::parts::following;
 use crate::predictions::{Heads, MayGoBeside, Predictions};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -735,7 +735,8 @@ impl<W> Queue<W> {
             None => Duration::ZERO,
             Some(&others) => {
                 let Entry { command, rest, .. } = &commands[key];
-                others + bound_of(device, seen, (patience, gap), (command.as_ref(), rest))
+                let on = (&device.profile, matches!(device.usage, Use::Alone));
+                others + following(on, seen, (patience, gap), (command.as_ref(), commands_of(rest)))
             }
         };
         let predictions = Predictions {
@@ -744,10 +745,9 @@ impl<W> Queue<W> {
             seen,
             patience,
             further: &further,
-            parts: &|key| match places.contains_key(&key) {
-                true => commands[key].rest.iter().filter(|(command, _)| command.is_some()).count()
-                    as u32,
-                false => 0,
+            parts: &|key| {
+                let rest = places.get(&key).map(|_| &commands[key].rest);
+                rest.map_or(0, |rest| commands_of(rest).count() as u32)
             },
             first: &|key| {
                 let chunks = chunks.as_ref()?;
@@ -959,23 +959,9 @@ impl<W> Entry<W> {
     }
 }
 
-/// What parts that follow on `first` take at the most, with the gap before each of them.
-fn bound_of<W>(
-    device: &Device,
-    seen: &Observations,
-    (patience, gap): (Duration, Duration),
-    (first, rest): (Option<&Command>, &Rest<W>),
-) -> Duration {
-    let parts = || rest.iter().filter_map(|(command, _)| command.as_ref());
-    let way = match device.usage {
-        Use::Alone => reads_between(first.into_iter().chain(parts())),
-        Use::Shared { .. } => None,
-    };
-    let of = |command: &Command| {
-        let plain = follows(&device.profile, way.as_ref(), command);
-        seen.expected(command, plain).min(plain.max(patience))
-    };
-    parts().map(|command| of(command) + gap).sum()
+/// Of the parts that are for the device.
+fn commands_of<W>(rest: &Rest<W>) -> impl Iterator<Item = &Command> + Clone {
+    rest.iter().filter_map(|(command, _)| command.as_ref())
 }
 
 /// As [`Queue::plain`].

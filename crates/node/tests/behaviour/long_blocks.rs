@@ -5,7 +5,7 @@
 //! another 10 ms are counted.
 
 use crate::driver::*;
-use node::{Contract, DiskAction, Error, Mode, Op, Placement, Reply, Service, StreamId};
+use node::{Contract, DiskAction, Error, Mode, Op, Placement, Reply, StreamId};
 use units::{Bytes, Direction, Duration, Rate};
 
 /// Blocks of so many MiB, one in a second.
