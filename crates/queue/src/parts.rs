@@ -34,7 +34,8 @@ pub(crate) fn follows(profile: &Profile, way: Option<&Range<Lba>>, command: &Com
     profile.follows(way.clone(), access.len, reach, access.direction).min(anywhere)
 }
 
-/// What the parts that follow on `first` take at the most, with the gap before each of them. Where
+/// What the parts that follow on `first` take at the most, with the gap before each of them, and what
+/// the one before it is in the device's pipeline beside its cost. Where
 /// others use the device too, nobody knows where the heads are between them.
 pub(crate) fn following<'a>(
     (profile, is_alone): (&Profile, bool),
@@ -48,7 +49,7 @@ pub(crate) fn following<'a>(
         let plain = follows(profile, way.as_ref(), command);
         seen.expected(command, plain).min(plain.max(patience))
     };
-    parts.map(|command| of(command) + gap).sum()
+    parts.map(|command| of(command) + gap + profile.latency()).sum()
 }
 
 #[cfg(test)]

@@ -315,7 +315,7 @@ fn a_deep_device_has_the_parts_of_a_request_alone() {
 #[test]
 fn a_request_costs_what_all_its_parts_do() {
     let mut queue = queue(Use::Alone);
-    let cost = ms_(13);
+    let cost = ms_(12);
     let task = queue.join(at(0), Task::new(ms_(100), ms_(100), cost)).unwrap();
     let starts = |queue: &mut Queue<&'static str>, rest| {
         queue.submit_in_parts(at(0), 7, best(read(5)), "best", rest);
@@ -367,7 +367,8 @@ fn parts_are_charged_to_their_own_request_alone() {
 fn a_gap_is_counted_after_each_part() {
     for (parts, over_cost) in [(21, 0), (20, 1)] {
         let mut queue = queue(Use::Alone);
-        let task = Task::new(ms_(1_000), ms_(900), ms_(11 * 21)).in_parts(parts);
+        let cost = ms_(11 * 21) + LATENCY * 20;
+        let task = Task::new(ms_(1_000), ms_(900), cost).in_parts(parts);
         let task = queue.join(at(0), task).unwrap();
         queue.set_gap(at(0), queue::limits::GAP_MAX).unwrap();
         let rest = (100..120).map(|mib| (Some(read(mib)), "part")).collect();

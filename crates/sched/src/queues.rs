@@ -54,8 +54,8 @@ pub struct Waiting {
     pub(crate) begun: bool,
     /// The most commands that are left.
     pub(crate) commands: u32,
-    /// Of how many, with nothing between them, its task was when it came.
-    pub(crate) parts: u32,
+    /// After how many commands the host takes its time, as its task was when it came.
+    pub(crate) gaps: u32,
     /// What it costs more each time that another goes between its commands.
     pub(crate) resume: Duration,
     /// It costs more than its contract covers: it keeps its deadline, but waits among best

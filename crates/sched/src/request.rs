@@ -90,7 +90,8 @@ pub enum Contract {
     /// A guaranteed rate (the deadline is the period) or a guaranteed latency (it is
     /// shorter): each request ([`Class::RealTime`]) is done within the deadline of its
     /// release, and is released when it comes, or a period after the one before it.
-    /// Each is one command, or, where the task says so ([`Task::in_chunks`]) and the policy
+    /// Each is one command, or several with nothing between them ([`Task::in_parts`]), or, where the
+    /// task says so ([`Task::in_chunks`]) and the policy
     /// looks at the exact online slack, a sequence of commands between which those with nearer
     /// deadlines go.
     Stream(Task),

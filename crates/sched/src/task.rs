@@ -129,13 +129,18 @@ impl Task {
     #[must_use]
     pub fn in_chunks(self, command: Duration, commands: u32, resume: Duration) -> Self {
         let command = command.min(self.cost);
-        Self { command, commands, resume: resume.min(command), ..self }
+        Self { command, commands, parts: 1, resume: resume.min(command), ..self }
     }
 
     /// The same task with each request as one command.
     #[must_use]
     pub const fn whole(self) -> Self {
         Self { command: self.cost, resume: Duration::ZERO, ..self }
+    }
+
+    /// After how many commands of a request the host takes its time, at the most.
+    pub(crate) fn gaps(&self) -> u32 {
+        self.commands.max(self.parts)
     }
 
     /// True where the invariant of this type holds.

@@ -212,10 +212,9 @@ impl Seen<'_> {
         if let Some(miss) = share.miss {
             return self.task_at_odds(contract, share, way, miss);
         }
-        let parts = u32::try_from(share.parts_held(contract.block)).unwrap_or(u32::MAX);
         if let Some(rule) = self.set.sweep_rule() {
             let (cost, sweep) = self.cost_in_sweeps(contract.block, share, way, rule);
-            let task = self.possible_in(share.disk, (cost, parts), share.response, period)?;
+            let task = self.possible(share.disk, cost, share.response, period)?;
             return Ok(task.in_sweeps(sweep));
         }
         if let Some(chunked) = self.in_chunks(contract.block, share, way) {
@@ -224,6 +223,7 @@ impl Seen<'_> {
             return Ok(task.in_chunks(command, commands, resume));
         }
         let cost = self.cost(contract.block, share, way);
+        let parts = u32::try_from(share.parts_held(contract.block)).unwrap_or(u32::MAX);
         self.possible_in(share.disk, (cost, parts), period, period)
     }
 
@@ -244,7 +244,8 @@ impl Seen<'_> {
         let next = self.profile.follows(share.range.clone(), chunk, len, way);
         let still = self.profile.sweep(share.range.clone(), chunk, way);
         let resume = still.map_or(Duration::ZERO, |still| command.saturating_sub(still.request));
-        let cost = command * parts + next * (commands - parts);
+        let pipeline = self.profile.latency() * (parts - 1);
+        let cost = command * parts + next * (commands - parts) + pipeline;
         let commands = u32::try_from(commands).unwrap_or(u32::MAX);
         Some(Chunked { cost, command, commands, resume })
     }
@@ -278,13 +279,16 @@ impl Seen<'_> {
         let requests = rule.cycle.as_nanos() / request.as_nanos().max(1);
         let (cost, sweep) = SweepCosts { request, span, ..all }.shares(requests);
         if share.parts_of(block) > 1 && block > EXTENT {
-            return (self.cost(block, share, way).saturating_add(sweep.back), sweep);
+            // A sweep that has begun has given its time away: a gap that grows is in it already.
+            let between = queue::limits::GAP_MAX.saturating_mul(share.parts_held(block) - 1);
+            let alone = self.cost(block, share, way).saturating_add(between);
+            return (alone.saturating_add(sweep.back), sweep);
         }
         (cost, sweep)
     }
 
     /// What a request for a block takes of the disk, in the worst of the ways in which the
-    /// volume lets a block fall into parts. Nothing else is served between its parts: the heads
+    /// volume lets a block fall into parts, without what the host takes after each. Nothing else is served between its parts: the heads
     /// come from anywhere once, and otherwise from as far as the parts lie apart. That is said of
     /// reads only: what was written may be in the disk's cache, and move the heads later.
     pub(crate) fn cost(&self, block: Bytes, share: &Share, direction: Direction) -> Duration {
@@ -305,11 +309,12 @@ impl Seen<'_> {
         let lengths = || (1..=extents as u64).map(|n| (EXTENT * n).min(len));
         let each: Vec<Duration> = lengths().map(next).collect();
         let mut most: Vec<Duration> = lengths().map(worst).collect();
+        let pipeline = self.profile.latency();
         let mut cost = most[extents - 1];
         for part in 1..parts as usize {
             let of = |n: usize| (part..n).map(|rest| most[rest - 1] + each[n - rest - 1]).max();
             most = (1..=extents).map(|n| of(n).unwrap_or(Duration::ZERO)).collect();
-            cost = cost.max(most[extents - 1]);
+            cost = cost.max(most[extents - 1] + pipeline * part as u64);
         }
         cost
     }
@@ -561,8 +566,10 @@ mod tests {
                             let all: Duration = way.iter().map(|&n| next(n)).sum();
                             way.iter().map(|&n| all - next(n) + one(n)).max().unwrap()
                         };
-                        let in_parts =
-                            |parts: u64| ways(block / EXTENT, parts).iter().map(sum).max().unwrap();
+                        let in_parts = |parts: u64| {
+                            let worst = ways(block / EXTENT, parts).iter().map(sum).max();
+                            worst.unwrap() + profile.latency() * (parts - 1)
+                        };
                         let worst = (1..=parts.into()).map(in_parts).max().unwrap();
                         assert_eq!(seen.cost(block, &all, direction), worst, "{name} {block}");
                         let short = share(Lba::new(0)..Lba::containing(EXTENT));

@@ -152,6 +152,7 @@ mod tests {
             task(110, 90, 20, (5, 5, 2)),
             task(110, 90, 20, (10, 2, 6)),
             old.in_sweeps(Sweep::default()),
+            Task { parts: 2, ..old },
         ] {
             assert!(asks_more(&old, &more), "{more:?}");
         }

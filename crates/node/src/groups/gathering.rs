@@ -81,12 +81,13 @@ impl Node {
         });
         let core = &self.core;
         let seen = core.seen(id.disk);
-        let gap = seen.set.gap();
+        // No less than may ever be charged for a gap: one that grows while this waits is in it already.
+        let between = seen.advance.max(queue::limits::GAP_MAX);
         let mut takes = Duration::ZERO;
         let mut fits = |items: &&[Item]| {
             let part = Share { members: items.len() as u32, ..share.clone() };
             let more = seen.cost_of_group(&part, Direction::Write);
-            let more = if takes.is_zero() { more } else { more.saturating_add(gap) };
+            let more = if takes.is_zero() { more } else { more.saturating_add(between) };
             takes = takes.saturating_add(more);
             takes <= cost
         };

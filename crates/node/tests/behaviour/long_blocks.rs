@@ -1,8 +1,7 @@
 //! Blocks that are longer than an extent: in one run of neighbouring extents or in several,
 //! read and written, and what becomes of them where a disk fails or the volume's map changes.
 //!
-//! On these disks a command costs 10 ms, and 10 ms for each MiB; between two parts of a block
-//! another 10 ms are counted.
+//! On these disks a command costs 10 ms, and 10 ms for each MiB.
 
 use crate::driver::*;
 use node::{Contract, DiskAction, Error, Mode, Op, Placement, Reply, StreamId};

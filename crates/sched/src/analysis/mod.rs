@@ -583,8 +583,7 @@ impl TaskSet {
         let [cost, command] = [task.cost, task.command].map(Duration::as_nanos);
         let pieces = cost.div_ceil(command);
         let (beginnings, commands) = match (task.commands, task.parts) {
-            (1, 1) => (pieces, pieces),
-            (1, parts) => (1, u64::from(parts)),
+            (1, parts) => (pieces, pieces.saturating_mul(parts.into())),
             (more, _) => (1, u64::from(more)),
         };
         let is_whole = task.parts > 1 || task.commands > 1 && !self.makes_way();

@@ -403,7 +403,8 @@ impl Core {
             Class::BestEffort { .. } | Class::Background => (Duration::ZERO, Duration::ZERO),
         };
         let resume = task.map_or(Duration::ZERO, |task| task.resume);
-        let (commands, parts) = task.map_or((1, 1), |task| (task.commands, task.parts));
+        let commands = task.map_or(1, |task| task.commands);
+        let gaps = task.map_or(1, |task| task.gaps());
         let period = task.map_or(Duration::ZERO, |task| task.period);
         let swept = task.filter(|task| task.sweep.is_some());
         let in_sweep = swept.map_or(Duration::ZERO, |task| self.tasks.charged(&task).cost);
@@ -426,7 +427,7 @@ impl Core {
             overheads,
             begun: false,
             commands,
-            parts,
+            gaps,
             resume,
             period,
             synchronous,

@@ -89,13 +89,16 @@ impl Core {
     /// The gaps within what the disk works on are longer by this from now on. Says whether all of
     /// that ends in time so.
     fn lengthen(&mut self, longer: Duration) -> bool {
-        let before = self.busy_until;
+        // The gap behind the last command makes nobody late.
+        let last = self.options.gap.saturating_sub(longer);
+        let ends = |core: &Self| core.busy_until.saturating_sub(last);
+        let before = ends(self);
         for flight in &mut self.in_flight {
             let more = longer.saturating_mul(flight.gaps.into());
             flight.predicted = flight.predicted.saturating_add(more);
             self.busy_until = self.busy_until.saturating_add(more);
         }
-        self.busy_until == before || !self.is_late_at(self.busy_until)
+        ends(self) == before || !self.is_late_at(ends(self))
     }
 
     /// A request of one of these tasks has begun, and what is left of it is counted in fewer

@@ -121,11 +121,12 @@ impl Core {
             let own = waiting.cost.saturating_sub(waiting.overheads);
             let is_carry_over = self.carry_over.contains(&waiting.key);
             let gaps = |commands: u32| self.options.gap.saturating_mul(commands.into());
+            // A task that has changed since may have fewer.
+            let more = || gaps(waiting.gaps.saturating_sub(task.gaps()));
             let with_gaps = || self.tasks.charged(&task).cost.saturating_sub(task.cost);
             let overheads = match waiting.class {
                 _ if waiting.begun => gaps(waiting.commands),
-                Class::RealTime(_) if is_carry_over => with_gaps().max(gaps(waiting.parts)),
-                Class::RealTime(_) => with_gaps(),
+                Class::RealTime(_) => with_gaps().saturating_add(more()),
                 _ => self.overheads_in(&task),
             };
             let own = match waiting.class {
