@@ -164,7 +164,12 @@ impl Seen {
             self.findings.keys().filter(|key| !is_found.contains(&***key)).cloned().collect();
         for key in gone.into_iter().take(EVENTS_PER_LOOK) {
             let Told { volume, what, .. } = self.findings.remove(&key).expect("one of the keys");
-            let what = format!("not so any more: {what}");
+            let is_full = key.ends_with("/soon_full")
+                && volume.as_deref().is_some_and(|name| is_full(&overview.status, name));
+            let what = match volume.as_deref().filter(|_| is_full) {
+                Some(name) => format!("volume {name} is full, and nobody writes it any more"),
+                None => format!("not so any more: {what}"),
+            };
             changes.push(Change { kind: EventKind::Cleared, key, volume, what, next_step: None });
         }
         for found in &overview.findings {
@@ -193,6 +198,13 @@ impl Seen {
         }
         changes
     }
+}
+
+/// All of a volume that is no ring is recorded.
+fn is_full(status: &api::Status, name: &str) -> bool {
+    let full_at = status.full_at(name);
+    let mut volumes = status.volumes.iter();
+    volumes.any(|one| one.name == name && Some(one.length_bytes) == full_at)
 }
 
 #[cfg(test)]

@@ -194,8 +194,9 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
     }
     if let Some(rate) = faster_source(stream) {
         let what = format!(
-            "{name}: its program was slowed {} times to {}",
-            stream.throttled, stream.contract.rate_bytes_per_second
+            "{name}: its program was slowed {} to {}",
+            counted(stream.throttled, "time"),
+            stream.contract.rate_bytes_per_second
         );
         let next = format!(
             "if it cannot wait, as a camera cannot, give it more: `slackline stream set {} --rate {}`",
@@ -219,12 +220,18 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
     }
 }
 
-/// What a writer that was slowed would have to ask for at least: a tenth more than it has.
+/// What a writer that was slowed would have to ask for at least: a tenth more than it has. Whoever was slowed
+/// once, and has written less than its rate since, had something left to hand over.
 fn faster_source(stream: &Stream) -> Option<Rate> {
     if stream.mode != Mode::Write || stream.throttled == 0 {
         return None;
     }
-    let rate = stream.contract.rate_bytes_per_second.get();
+    let (rate, open) = (stream.contract.rate_bytes_per_second, stream.open_ns);
+    let all = rate.bytes_in(open);
+    if stream.throttled == 1 && stream.moved_bytes < all.saturating_sub(all / 50) {
+        return None;
+    }
+    let rate = rate.get();
     Some(Rate::per_second(rate.saturating_add(rate / 10)))
 }
 

@@ -346,7 +346,10 @@ impl Quotas {
         Err(Box::new(Problem::new(
             Code::Forbidden,
             format!("{what} belongs to user {whose}, and you are {yours}"),
-            format!("ask {whose} or root to do it"),
+            match &*whose {
+                "root" => "ask root to do it".into(),
+                _ => format!("ask {whose} or root to do it"),
+            },
         )))
     }
 

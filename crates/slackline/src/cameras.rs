@@ -11,6 +11,7 @@ mod check;
 mod events;
 mod feed;
 mod file;
+mod group;
 mod keeper;
 mod limits;
 mod rate;
@@ -20,7 +21,7 @@ mod telling;
 
 use crate::Common;
 use crate::failure::Failure;
-use crate::interrupts::interruption;
+use crate::interrupts::interruption_with;
 use camera::Camera;
 use client::Client;
 use events::{Event, utc};
@@ -120,10 +121,15 @@ fn supervise(
     listener: UnixListener,
     common: &Common,
 ) -> Result<(), Failure> {
-    let ended = interruption();
     let (tell, told) = mpsc::channel();
     let camera = |spec| Arc::new(Camera::new(spec, tell.clone()));
     let cameras: Vec<Arc<Camera>> = file.cameras.into_iter().map(camera).collect();
+    let all = cameras.clone();
+    let kill = move |end: fn() -> !| {
+        let _none_starts = group::kill_all(all.iter().map(|camera| &camera.group));
+        end()
+    };
+    let ended = interruption_with(kill).map_err(no_thread)?;
     let threads = begin(&cameras, &Client::at(common.socket()), &ended)?;
     answer(path, &cameras, listener)?;
     daemon::notify::tell("READY=1");
@@ -144,10 +150,10 @@ fn supervise(
     telling.end(&heard(&told), || snapshot(path, &cameras), until);
     let unsaved: u64 = cameras.iter().map(|camera| camera.unsaved()).sum();
     if unsaved > 0 {
-        let names = cameras.iter().filter(|camera| camera.unsaved() > 0);
-        let names: Vec<&str> = names.map(|camera| &*camera.spec.name).collect();
-        let what = format!("{} are lost: the daemon has not taken them", Bytes::new(unsaved));
-        let next = format!("look at the daemon; they are of {}", names.join(", "));
+        let unsaved_of = cameras.iter().filter(|camera| camera.unsaved() > 0);
+        let why: Vec<String> = unsaved_of.map(|camera| camera.why_unsaved()).collect();
+        let what = format!("{} were not written, and are lost", Bytes::new(unsaved));
+        let next = format!("see why the daemon has not taken them: {}", why.join("; "));
         return Err(Failure::new(what, next));
     }
     Ok(())

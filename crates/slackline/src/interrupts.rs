@@ -1,20 +1,48 @@
 //! Interrupts of commands that end in order.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What an interrupted process ends with.
+const INTERRUPTED: i32 = 130;
 
 /// Set by an interrupt. A second one ends the process at once.
 pub fn interruption() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: the first signal only sets the flag that arms the second.
-        let armed =
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag));
+        let armed = signal_hook::flag::register_conditional_shutdown(
+            signal,
+            INTERRUPTED,
+            Arc::clone(&flag),
+        );
         let registered = armed.and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)));
         if let Err(error) = registered {
             eprintln!("slackline: warning: an interrupt will end this at once: {error}");
         }
     }
     flag
+}
+
+/// The same of a process that has to do something before a second one ends it: `last` does that, and
+/// then calls what it is given.
+///
+/// # Errors
+/// The system gives no thread or signals.
+pub fn interruption_with(
+    last: impl FnOnce(fn() -> !) + Send + 'static,
+) -> std::io::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let (mut signals, ended) = (Signals::new([SIGINT, SIGTERM])?, Arc::clone(&flag));
+    let listen = move || {
+        let mut signals = signals.forever();
+        let _first = signals.next();
+        ended.store(true, Ordering::Relaxed);
+        let _second = signals.next();
+        last(|| std::process::exit(INTERRUPTED));
+    };
+    std::thread::Builder::new().name("slackline-signals".into()).spawn(listen)?;
+    Ok(flag)
 }

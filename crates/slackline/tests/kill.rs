@@ -105,3 +105,24 @@ fn whatever_was_acknowledged_survives_kill_9() {
     eprintln!("{rounds} kills, {total} acknowledged bytes compared, {silent} before the first");
     assert!(total > 0, "no round acknowledged anything");
 }
+
+/// As of any file: a sync is of the volume, not of what one handle has written.
+#[test]
+fn who_syncs_makes_durable_what_another_handle_has_written() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let daemon = dir.serve(&disks);
+    let open = || {
+        let mut options = client::File::options();
+        options.socket(dir.path("s.sock")).read(true).write(true).create(units::Bytes::MIB);
+        options.open("v").unwrap()
+    };
+    let (mut writes, mut syncs) = (open(), open());
+    let bytes = noise(7, 9_000).bytes();
+    writes.write_at(units::Bytes::ZERO, &bytes).unwrap();
+    syncs.sync().unwrap();
+    daemon.kill();
+    drop((writes, syncs));
+    let _daemon = dir.serve(&disks);
+    assert!(dir.run(&["export", "v", "-"]).succeeded().out == bytes);
+}

@@ -738,7 +738,8 @@ impl File {
     }
 
     /// Puts everything that this handle has written on the medium; under a contract for reading
-    /// and writing, what lies before the cursor.
+    /// and writing, what lies before the cursor. A handle that may write so also makes durable what
+    /// others have written to the volume and was answered before.
     pub fn sync(&mut self) -> Result<()> {
         if let Some(Stream::Out(output)) = &mut self.stream {
             output.sync(&mut self.random)?;
@@ -746,7 +747,7 @@ impl File {
         if let Some(Stream::Both(updater)) = &mut self.stream {
             updater.sync()?;
         }
-        self.random.sync()
+        if self.access.write { self.random.sync_all() } else { self.random.sync() }
     }
 
     /// While a stream carries what is written: everything before this place is on the

@@ -170,12 +170,17 @@ impl Random {
         Ok(())
     }
 
-    /// Makes durable what was written.
+    /// Makes durable what was written here.
     pub fn sync(&mut self) -> Result<()> {
-        if self.dirty {
+        if self.dirty { self.sync_all() } else { Ok(()) }
+    }
+
+    /// Makes durable what anybody has written to the volume, and was answered before.
+    pub fn sync_all(&mut self) -> Result<()> {
+        if self.plain.is_none() {
             self.connection()?.sync()?;
-            self.dirty = false;
         }
+        self.dirty = false;
         Ok(())
     }
 }

@@ -7,6 +7,7 @@
 use super::buffer::{Buffer, Resumed};
 use super::events::{Event, span, utc};
 use super::file::Spec;
+use super::group::Group;
 use super::limits::{LINES, LOSS_OVER, LOSSES, STUCK};
 use super::rate::{Meter, Terms};
 use super::shown::{Loss, Seen};
@@ -59,6 +60,8 @@ pub struct Camera {
     news: Condvar,
     events: Sender<Event>,
     began: Instant,
+    /// What runs for it.
+    pub group: Group,
 }
 
 struct Inner {
@@ -131,7 +134,8 @@ impl Camera {
             losses: VecDeque::new(),
         };
         let news = Condvar::new();
-        Self { spec, inner: Mutex::new(inner), news, events, began: Instant::now() }
+        let (inner, began, group) = (Mutex::new(inner), Instant::now(), Group::default());
+        Self { spec, inner, news, events, began, group }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -467,6 +471,16 @@ impl Camera {
     pub fn unsaved(&self) -> u64 {
         let inner = self.inner();
         inner.buffer.held() + inner.buffer.waiting()
+    }
+
+    /// Its name, and why the daemon has not taken what is unsaved.
+    pub fn why_unsaved(&self) -> String {
+        let inner = self.inner();
+        let why = match &inner.store.0 {
+            Store::No(_, why) => why,
+            Store::Waits | Store::Open => "there was no more time",
+        };
+        format!("{}: {why}", self.spec.name)
     }
 
     /// All of it at this instant.

@@ -7,6 +7,7 @@
 use super::back_off::{BackOff, chance};
 use super::camera::Camera;
 use super::events::without_passwords;
+use super::group::Group;
 use super::limits::{CHILD_WITHIN, HEARD_MAX, LINE_MAX, LOOK, PIECE};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -25,7 +26,7 @@ pub fn run(camera: &Camera, ended: &AtomicBool) {
     while !ended.load(Ordering::Relaxed) {
         let began = Instant::now();
         camera.started();
-        let why = match Running::start(&camera.spec.command) {
+        let why = match Running::start(camera) {
             Ok(running) => running.carry(camera, ended),
             Err(error) => {
                 let program = &camera.spec.command[0];
@@ -58,7 +59,8 @@ struct Running {
 }
 
 impl Running {
-    fn start(words: &[String]) -> io::Result<Self> {
+    fn start(camera: &Camera) -> io::Result<Self> {
+        let words = &camera.spec.command;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::null());
         // A group of its own: an interrupt at the terminal is not for it, and it ends with all
@@ -66,10 +68,12 @@ impl Running {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         // Not this program's to tell the service manager of.
         command.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC");
+        let mut running = camera.group.lock();
         let mut child = command.spawn()?;
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let group =
             i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process has one");
+        *running = Some(group);
         Ok(Self { child, group, out, err, line: Vec::new(), asked: None })
     }
 
@@ -140,7 +144,7 @@ impl Running {
         }
         self.hear(camera);
         let why = self.asked.take().map(|(_, why)| why);
-        let status = self.reap();
+        let status = self.reap(&camera.group);
         why.unwrap_or_else(|| told(status))
     }
 
@@ -206,8 +210,10 @@ impl Running {
     }
 
     /// Ends what it has left behind.
-    fn reap(&mut self) -> Option<ExitStatus> {
+    fn reap(&mut self, running: &Group) -> Option<ExitStatus> {
+        let mut running = running.lock();
         let _ = kill_process_group(self.group, Signal::KILL);
+        *running = None;
         self.child.wait().ok()
     }
 }

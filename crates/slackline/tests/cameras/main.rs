@@ -305,6 +305,30 @@ fn a_command_that_never_pauses_and_does_not_end_is_killed() {
     assert!(!runs(pid.trim()), "its group still runs");
 }
 
+/// Whoever cannot wait for the end leaves no command behind, not even one that does not hear.
+#[test]
+fn a_second_interrupt_kills_what_runs() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let pid = dir.text("pid");
+    let file = format!(
+        "[[camera]]\nname = 'gate'\nrate = '1MB/s'\nsize = '64MiB'\nring = true\nbuffer = '1MiB'\n\
+         command = ['sh', '-c', \"\"\"trap '' TERM; echo $$ >{pid}; while :; do head -c 9000 /dev/zero; \
+         sleep 0.1; done\"\"\"]\n"
+    );
+    let mut cameras = Cameras::start(&dir, &file);
+    wait_until(|| cameras.durable("gate") > 0);
+    let pid = std::fs::read_to_string(&pid).unwrap();
+    signal(cameras.child.id(), "INT");
+    // Two signals that come at once are one: as often as somebody would who waits.
+    wait_until(|| {
+        signal(cameras.child.id(), "INT");
+        cameras.child.try_wait().unwrap().is_some()
+    });
+    assert_eq!(cameras.child.wait().unwrap().code(), Some(130));
+    assert!(!runs(pid.trim()), "its group still runs");
+}
+
 #[test]
 fn a_camera_above_its_contract_gets_a_larger_one_and_a_full_volume_goes_on_with_more_room() {
     let dir = Scratch::new();
