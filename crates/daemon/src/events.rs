@@ -255,6 +255,24 @@ mod tests {
         assert_eq!(told(&gone), wanted);
     }
 
+    /// That somebody stops before a volume is full is good news; that it became full is not.
+    #[test]
+    fn what_becomes_full_is_not_told_as_if_it_were_not_so_any_more() {
+        for (recorded, says) in [
+            (100_000_000_000_u64, "volume cam1 is full, and nobody writes it any more"),
+            (99_999_999_999, "not so any more: volume cam1 is full in 10 s"),
+        ] {
+            let (mut seen, mut status) = (Seen::default(), sound());
+            status["streams"][0]["position_bytes"] = json!(99_990_000_000_u64);
+            let soon = seen.changes(Instant::now(), &overview_of(&status));
+            assert!(told(&soon).contains(&(EventKind::Found, "stream/3/soon_full")), "{soon:?}");
+            status["streams"] = json!([]);
+            status["volumes"][0]["length_bytes"] = json!(recorded);
+            let gone = seen.changes(Instant::now(), &overview_of(&status));
+            assert!(gone[0].what.starts_with(says), "{gone:?}");
+        }
+    }
+
     #[test]
     fn thousands_that_come_at_once_are_counted_and_all_are_known_then() {
         let mut status = sound();

@@ -329,6 +329,24 @@ pub mod tests {
         assert!(findings(&status, &policy(false))[0].what.contains("no contract is a promise"));
     }
 
+    /// A source that is faster than its contract has all of its rate; one that hands over what had waited
+    /// has less of it from then on.
+    #[test]
+    fn who_was_slowed_once_and_has_written_less_than_its_rate_since_is_not_told_of() {
+        let found = |throttled: u64, moved: u64| {
+            let mut status = sound();
+            let stream = &mut status["streams"][0];
+            stream["throttled"] = json!(throttled);
+            stream["moved_bytes"] = json!(moved);
+            stream["open_ns"] = json!(100_000_000_000_u64);
+            overview_of(&status).findings
+        };
+        assert_eq!(found(1, 97_000_000), []);
+        let told = found(1, 98_000_000);
+        assert!(told[0].what.contains("slowed 1 time to 1 MB/s"), "{told:?}");
+        assert_eq!(found(2, 97_000_000).len(), 1);
+    }
+
     #[test]
     fn each_thing_that_is_wrong_is_told_with_what_to_do() {
         let stream = |field: &str| format!("/streams/0/{field}");

@@ -288,16 +288,21 @@ fn a_command_that_gives_nothing_is_ended_with_all_that_it_has_started() {
     assert!(numbers.len() >= 10_000 && breaks(&numbers).iter().all(|gap| *gap == (4_999, 0)));
 }
 
+/// A camera that does this for ever, and does not hear who asks it to end. Its number goes into a file.
+fn deaf(pid: &str, does: &str) -> String {
+    format!(
+        "[[camera]]\nname = 'gate'\nrate = '1MB/s'\nsize = '64MiB'\nring = true\nbuffer = '1MiB'\n\
+         command = ['sh', '-c', \"\"\"trap '' TERM; echo $$ >{pid}; while :; do {does}; done\"\"\"]\n"
+    )
+}
+
 /// Its output is always there to be read, and whoever asks it to end is not heard.
 #[test]
 fn a_command_that_never_pauses_and_does_not_end_is_killed() {
     let dir = Scratch::new();
     let _daemon = dir.serve(&dir.make_pool(&["a"]));
     let pid = dir.text("pid");
-    let file = format!(
-        "[[camera]]\nname = 'gate'\nrate = '1MB/s'\nsize = '64MiB'\nring = true\nbuffer = '1MiB'\n\
-         command = ['sh', '-c', \"\"\"trap '' TERM; echo $$ >{pid}; while :; do cat /dev/zero; done\"\"\"]\n"
-    );
+    let file = deaf(&pid, "cat /dev/zero");
     let cameras = Cameras::start(&dir, &file);
     wait_until(|| cameras.durable("gate") > 100_000);
     let pid = std::fs::read_to_string(&pid).unwrap();
@@ -311,11 +316,7 @@ fn a_second_interrupt_kills_what_runs() {
     let dir = Scratch::new();
     let _daemon = dir.serve(&dir.make_pool(&["a"]));
     let pid = dir.text("pid");
-    let file = format!(
-        "[[camera]]\nname = 'gate'\nrate = '1MB/s'\nsize = '64MiB'\nring = true\nbuffer = '1MiB'\n\
-         command = ['sh', '-c', \"\"\"trap '' TERM; echo $$ >{pid}; while :; do head -c 9000 /dev/zero; \
-         sleep 0.1; done\"\"\"]\n"
-    );
+    let file = deaf(&pid, "head -c 9000 /dev/zero; sleep 0.1");
     let mut cameras = Cameras::start(&dir, &file);
     wait_until(|| cameras.durable("gate") > 0);
     let pid = std::fs::read_to_string(&pid).unwrap();
