@@ -188,14 +188,8 @@ impl BestEffort {
     /// Begins a write. Done means that whoever reads from now on finds it; durable after
     /// the next sync.
     pub fn begin_write(&mut self, offset: Bytes, bytes: &[u8]) -> Result<Tag> {
-        self.begin_padded(offset, bytes, Bytes::ZERO)
-    }
-
-    /// As [`BestEffort::begin_write`]; what is recorded does not reach over the last
-    /// `padding` bytes.
-    pub fn begin_padded(&mut self, offset: Bytes, bytes: &[u8], padding: Bytes) -> Result<Tag> {
         fits(bytes)?;
-        self.begin(|tag| Head::WriteAt { tag, offset, padding }, bytes)
+        self.begin(|tag| Head::WriteAt { tag, offset }, bytes)
     }
 
     /// Begins to make durable every write whose answer has been taken.
@@ -246,15 +240,8 @@ impl BestEffort {
     /// Writes `bytes`. Panics where other requests are outstanding.
     #[track_caller]
     pub fn write_at(&mut self, offset: Bytes, bytes: &[u8]) -> Result<()> {
-        self.write_padded(offset, bytes, Bytes::ZERO)
-    }
-
-    /// As [`BestEffort::begin_padded`], and waits. Panics where other requests are
-    /// outstanding.
-    #[track_caller]
-    pub fn write_padded(&mut self, offset: Bytes, bytes: &[u8], padding: Bytes) -> Result<()> {
         fits(bytes)?;
-        self.call(|tag| Head::WriteAt { tag, offset, padding }, bytes, &mut [])
+        self.call(|tag| Head::WriteAt { tag, offset }, bytes, &mut [])
     }
 
     /// Makes all writes durable. Panics where other requests are outstanding.

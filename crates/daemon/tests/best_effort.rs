@@ -98,9 +98,8 @@ fn a_write_that_fails_fails_the_sync_that_came_with_it() {
     let daemon = Running::start();
     let mut socket = by_hand(&daemon);
     for (tag, comes_after) in [(1, 0), (11, 1), (21, 5)] {
-        let (write, padding) =
-            (|tag, offset| Head::WriteAt { tag, offset, padding: Bytes::ZERO }, 4096);
-        let mut piece = [&write(tag, Bytes::MIB).encode(padding)[..], &[1; 4096]].concat();
+        let (write, whole) = (|tag, offset| Head::WriteAt { tag, offset }, 4096);
+        let mut piece = [&write(tag, Bytes::MIB).encode(whole)[..], &[1; 4096]].concat();
         for other in 0..comes_after {
             piece.extend(
                 Head::ReadAt { tag: tag + 2 + other, offset: Bytes::ZERO, len: Bytes::kib(4) }
@@ -202,7 +201,7 @@ fn answers_that_nobody_reads_keep_their_places() {
         socket.write_all(&head.encode(0)).unwrap();
     }
     let write = |tag| {
-        let head = Head::WriteAt { tag, offset: Bytes::ZERO, padding: Bytes::ZERO };
+        let head = Head::WriteAt { tag, offset: Bytes::ZERO };
         [&head.encode(512)[..], &[1; 512]].concat()
     };
     let writes = 4 * OUTSTANDING_MAX as u64;
@@ -244,8 +243,7 @@ fn a_write_larger_than_a_transfer_is_refused_on_either_side() {
     let error = volume.begin_write(Bytes::ZERO, &vec![0; BODY_MAX + 1]).unwrap_err();
     assert_eq!(error.code(), Some(Code::Invalid));
     let mut socket = by_hand(&daemon);
-    let mut head =
-        Head::WriteAt { tag: 1, offset: Bytes::ZERO, padding: Bytes::ZERO }.encode(BODY_MAX);
+    let mut head = Head::WriteAt { tag: 1, offset: Bytes::ZERO }.encode(BODY_MAX);
     head[0..4].copy_from_slice(&(BODY_MAX as u32 + 1).to_le_bytes());
     socket.write_all(&head).unwrap();
     let (failed, text) = answer(&mut socket);

@@ -80,8 +80,7 @@ fn hold(attack: &str, number: usize, socket: &Path) -> Option<UnixStream> {
             connect(&data, if number.is_multiple_of(2) { &hello[..16] } else { &hello })
         }
         "sends half a body" => {
-            let write = Head::WriteAt { tag: 1, offset: Bytes::ZERO, padding: Bytes::ZERO }
-                .encode(BODY_MAX);
+            let write = Head::WriteAt { tag: 1, offset: Bytes::ZERO }.encode(BODY_MAX);
             let said = [&hello.encode(6)[..], b"attack", &write, &[1; 100_000]].concat();
             connect(&data, &said)
         }

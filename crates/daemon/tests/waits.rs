@@ -211,8 +211,8 @@ async fn half_a_greeting_ends() {
 #[tokio::test]
 async fn a_frame_that_stops_in_the_middle_ends_and_gives_its_memory_back() {
     let house = House::open().await;
-    let write = Head::WriteAt { tag: 1, offset: Bytes::ZERO, padding: Bytes::ZERO }.encode(1 << 20);
-    let beyond = Head::WriteAt { tag: 1, offset: Bytes::ZERO, padding: Bytes::ZERO }.encode(5000);
+    let write = Head::WriteAt { tag: 1, offset: Bytes::ZERO }.encode(1 << 20);
+    let beyond = Head::WriteAt { tag: 1, offset: Bytes::ZERO }.encode(5000);
     let half = [&write[..], &[1; 5000]].concat();
     for said in [&write[..7], &write, &half, &beyond] {
         let mut connection = house.best_effort().await;
@@ -301,7 +301,7 @@ async fn a_stop_ends_within_its_time_and_commits_whatever_clients_do() {
     for said in [&b""[..], &hello[..3], &hello[..]] {
         kept.push(house.data(said).await);
     }
-    let write = Head::WriteAt { tag: 1, offset: Bytes::ZERO, padding: Bytes::ZERO }.encode(8192);
+    let write = Head::WriteAt { tag: 1, offset: Bytes::ZERO }.encode(8192);
     for said in [&write[..9], &write] {
         let mut connection = house.best_effort().await;
         connection.write_all(said).await.unwrap();

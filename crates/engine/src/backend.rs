@@ -144,9 +144,11 @@ fn spread(arena: &Arena, span: Span, written: &Written, bytes: &[u8]) {
     }
 }
 
-/// Puts a block that was read around the bytes of a span that are kept.
+/// Puts the first `upto` bytes of a block that was read, and zeros behind them, around the bytes of a
+/// span that are kept.
 #[allow(unsafe_code)]
-fn merge(arena: &Arena, span: Span, keep: &Range<Bytes>, block: &[u8]) {
+fn merge(arena: &Arena, span: Span, keep: &Range<Bytes>, upto: Bytes, block: &mut [u8]) {
+    block[upto.as_usize()..].fill(0);
     assert_eq!(block.len(), span.len.as_usize(), "a block for all of the span");
     for part in [Bytes::ZERO..keep.start, keep.end..span.len] {
         let (at, len) = (part.start.as_usize(), (part.end - part.start).as_usize());

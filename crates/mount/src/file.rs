@@ -233,16 +233,6 @@ impl File {
         let now = cut.map_err(|error| errno(&error))?;
         extent.reserved = now.size_bytes.get();
         (extent.length, extent.wanted) = (length, extent.wanted.min(extent.reserved));
-        let within = (length % SECTOR) as usize;
-        if within > 0 && length < before {
-            // What was cut off in the last sector must not come back when the file grows again.
-            let zeros = &[0; SECTOR as usize][within..];
-            let all = Bytes::new(zeros.len() as u64);
-            let cleared =
-                ways.transfer(self.inode, |way| way.write_padded(Bytes::new(length), zeros, all));
-            let ((), run) = cleared.map_err(|error| errno(&error))?;
-            ways.unsynced.note(self.inode, run);
-        }
         Ok(())
     }
 

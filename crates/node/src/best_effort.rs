@@ -14,13 +14,16 @@
 //! answered before it is on its disk ([`behind`]).
 
 mod behind;
+mod behind_end;
 mod cached;
 mod checks;
+mod gaps;
 mod pieces;
 
 use self::behind::Behind;
 pub(crate) use self::behind::{Deferred, Flushed};
 use self::checks::{checked, find_to_write};
+pub(crate) use self::gaps::Gap;
 use self::pieces::{cut, edges, first_piece, read_piece, submit_for};
 use crate::api::*;
 use crate::core::Core;
@@ -33,7 +36,7 @@ use crate::volumes::slack::in_slack;
 use crate::volumes::writes::{Claim, End, Extent};
 use crate::work::{Owner, Part, Work};
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -50,6 +53,9 @@ pub(crate) struct BestEffort {
     line: Line,
     readers: Readers,
     behind: Behind,
+    /// Pieces that clear the block that a volume ends in: the first has the memory for it, the others
+    /// wait for that.
+    clearing: VecDeque<Claim>,
     next: u64,
     /// Streams whose opening has failed here: to be closed.
     unopened: Vec<StreamId>,
@@ -88,8 +94,17 @@ struct Operation {
     pieces: u64,
     /// In a box, as the reply is: both are seldom there, and the operation is moved in and out.
     error: Option<Box<Error>>,
-    /// What to answer when it went well, where that is not plain.
-    then: Option<Box<Reply>>,
+    /// What follows where it went well, if that is not plain.
+    then: Option<Then>,
+}
+
+/// What follows an operation that went well.
+#[derive(Clone, Debug)]
+enum Then {
+    /// This is answered.
+    Reply(Box<Reply>),
+    /// This is asked again. It is refused where the operation has failed.
+    Ask(Box<Deferred>),
 }
 
 impl Operation {
@@ -114,6 +129,8 @@ struct Piece {
     blocks: Range<Bytes>,
     /// Their memory; none where only zeros are written.
     span: Option<Span>,
+    /// Nothing is written but zeros, behind the end of the volume.
+    clears: bool,
     /// Commands that must end before it is written.
     before: u64,
     failed: bool,
@@ -139,14 +156,6 @@ struct Asker {
     ticket: Option<Ticket>,
     uid: u32,
     arrived: Instant,
-}
-
-/// A range of an extent that was never written and shall be zeros.
-#[derive(Clone, Debug)]
-pub(crate) struct Gap {
-    pub volume: VolumeId,
-    pub extent: u64,
-    pub range: Range<Bytes>,
 }
 
 impl BestEffort {
@@ -356,6 +365,21 @@ impl BestEffort {
         self.serve_waiting(core, now);
     }
 
+    /// Answers what cannot be; the memory of a write goes to whoever waits for some.
+    pub(crate) fn refuse(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        ticket: Ticket,
+        op: &Op,
+        error: Error,
+    ) {
+        match *op {
+            Op::Write { span, .. } => self.refuse_write(core, now, ticket, span, error),
+            _ => core.answer(ticket, Err(error)),
+        }
+    }
+
     /// Begins an operation that needs memory, or lets it wait for some.
     fn ask(&mut self, core: &mut Core, now: Instant, mut waiter: Waiter) {
         if self.placed(core, &mut waiter) {
@@ -555,9 +579,6 @@ impl BestEffort {
             let rule = "more than nothing, and in memory from the start of its first 4 KiB on";
             return Err(Error::Invalid { what: "length", rule });
         }
-        if range.padding > range.len {
-            return Err(Error::Invalid { what: "padding", rule: "at most what is written" });
-        }
         if let Some(error) = core.read_only() {
             return Err(error);
         }
@@ -577,7 +598,7 @@ impl BestEffort {
             span: Some(span),
             is_of_line,
             kept: Kept::from(arrived),
-            recorded: bytes.end - range.padding,
+            recorded: bytes.end,
             write: true,
             priority,
             writer: range.writer,
@@ -597,6 +618,7 @@ impl BestEffort {
                     len: range.end - range.start,
                 }),
                 blocks: range,
+                clears: false,
                 before: 0,
                 failed: false,
                 commands: Vec::new(),
@@ -607,58 +629,6 @@ impl BestEffort {
             self.may_be_behind(core, id, first);
         }
         Ok(())
-    }
-
-    /// Fills an extent with zeros where it was never written before `upto`, so that a
-    /// stream can begin to write there. Answers `ticket` with `then`.
-    pub(crate) fn prepare(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        ticket: Ticket,
-        gap: Gap,
-        then: Reply,
-    ) {
-        let Gap { volume, extent, range } = gap;
-        let all = EXTENT * extent..EXTENT * extent + range.end;
-        let placed = core.place_all(now, volume, &all);
-        let id = self.open(Operation {
-            ticket: Some(ticket),
-            uid: 0,
-            waiting: Vec::new(),
-            volume,
-            handle: None,
-            offset: EXTENT * extent,
-            end: EXTENT * extent + range.end,
-            span: None,
-            is_of_line: false,
-            kept: Kept::from(now),
-            recorded: Bytes::ZERO,
-            write: true,
-            priority: None,
-            writer: None,
-            pieces: 0,
-            error: None,
-            then: Some(Box::new(then)),
-        });
-        let piece = Piece {
-            operation: id,
-            extent: (volume, extent),
-            bytes: range.end..range.end,
-            blocks: range,
-            span: None,
-            before: 0,
-            failed: false,
-            commands: Vec::new(),
-        };
-        if let Err(error) = placed {
-            // Its stream is closed, and its program hears why.
-            let operation = self.operation(id);
-            operation.pieces += 1;
-            operation.fails(error);
-            return self.piece_ended(core, now, id);
-        }
-        self.claim(core, now, piece);
     }
 
     /// Claims the blocks of a piece, and begins with it unless it must wait for others.
@@ -687,6 +657,9 @@ impl BestEffort {
             return self.write_piece(core, now, claim);
         }
         let piece = &self.pieces[&claim];
+        if piece.clears {
+            return self.begin_to_clear(core, now, claim);
+        }
         let (volume, index) = piece.extent;
         let (blocks, span) = (piece.blocks.clone(), piece.span);
         let location = core.store.locate(volume, index).expect("within the volume");
@@ -696,6 +669,12 @@ impl BestEffort {
         if let Some(span) = span {
             for (block, keep) in edges(&piece.bytes, &blocks) {
                 let within = block..block + limits::BLOCK_MIN;
+                let recorded = core.writes.ends.of(&core.store, volume);
+                let recorded = recorded.saturating_sub(EXTENT * index + block);
+                let upto = match location.written.covers(&within) {
+                    true => recorded.min(limits::BLOCK_MIN),
+                    false => Bytes::ZERO,
+                };
                 first.push(DiskAction::Merge {
                     offset: at + block,
                     span: Span {
@@ -703,7 +682,7 @@ impl BestEffort {
                         len: limits::BLOCK_MIN,
                     },
                     keep,
-                    written: location.written.covers(&within),
+                    upto,
                 });
             }
         }
@@ -864,15 +843,18 @@ impl BestEffort {
         self.ending && !self.behind.has(operation)
     }
 
-    /// A stream that cannot be written to, since the zeros before it could not.
-    pub(crate) fn unopened(&mut self) -> Option<StreamId> {
-        self.unopened.pop()
-    }
-
     /// A piece of a write has ended: those that waited for it begin.
     fn end_piece(&mut self, core: &mut Core, now: Instant, claim: Claim, end: End) {
         let piece = self.pieces.remove(&claim).expect("a piece ends once");
         let free = core.writes.end(&mut core.store, piece.extent, claim, end);
+        let (volume, index) = piece.extent;
+        if end == End::Written && !piece.bytes.is_empty() {
+            let upto = EXTENT * index + piece.bytes.end;
+            core.writes.ends.written(&core.store, volume, upto);
+        }
+        if piece.clears {
+            self.ended_to_clear(core, now, (claim, volume), end);
+        }
         core.changed(now);
         self.piece_ended(core, now, piece.operation);
         for claim in free {
@@ -913,6 +895,9 @@ impl BestEffort {
         let start = core.store.volume(volume).map_or(Bytes::ZERO, store::Volume::start);
         let is_gone = !write && offset < start;
         let error = error.map(|error| *error);
+        if let Some(Then::Ask(asked)) = then {
+            return self.ask_again(core, now, *asked, error);
+        }
         let error = error.or_else(|| is_gone.then_some(Error::GivenUp { start }));
         if let (false, Some(span)) = (write, span) {
             let is_good = error.is_none();
@@ -925,12 +910,15 @@ impl BestEffort {
         let give_back = write || error.is_some();
         let answer = match (error, then, span) {
             (Some(error), then, _) => {
-                if let Some(Reply::Stream { stream, .. }) = then.as_deref() {
-                    self.unopened.push(*stream);
+                if let Some(Then::Reply(reply)) = &then
+                    && let Reply::Stream { stream, .. } = **reply
+                {
+                    self.unopened.push(stream);
                 }
                 Err(error)
             }
-            (None, Some(then), _) => Ok(*then),
+            (None, Some(Then::Reply(reply)), _) => Ok(*reply),
+            (None, Some(Then::Ask(_)), _) => unreachable!("asked again above"),
             (None, None, Some(_)) if write => {
                 core.store.note_length(volume, recorded);
                 Ok(Reply::Done)

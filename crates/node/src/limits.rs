@@ -244,10 +244,11 @@ const _: () = {
     assert!(METADATA_COMMAND_MAX.get().is_multiple_of(METADATA_PIECE.get()));
     // What the store hands out at once is whole pieces of the log's.
     assert!(store::IO_MAX.get().is_multiple_of(METADATA_COMMAND_MAX.get()));
-    assert!(BEST_EFFORT_MEMORY_MIN.get() + ZEROS.get() < MEMORY_MIN.get());
+    assert!(BEST_EFFORT_MEMORY_MIN.get() + ZEROS.get() + BLOCK_MIN.get() < MEMORY_MIN.get());
     // Beside what is for contracts alone there is room for every operation, one at a time.
     assert!(
-        BEST_EFFORT_MAX.get() + INTERACTIVE_MEMORY.get() + ZEROS.get() <= MEMORY_MIN.get() / 4 * 3
+        BEST_EFFORT_MAX.get() + INTERACTIVE_MEMORY.get() + ZEROS.get() + BLOCK_MIN.get()
+            <= MEMORY_MIN.get() / 4 * 3
     );
     assert!(REGION_STRIDE.get().is_multiple_of(BLOCK_MAX.get()));
     assert!(REGION_STRIDE.get() >= BURST_MAX.get() * 2);

@@ -193,12 +193,7 @@ impl Node {
             return self.core.answer(ticket, Err(Error::ShuttingDown));
         }
         if let Err(error) = self.permit(who, &op).and_then(|()| door::check(&op)) {
-            return match op {
-                Op::Write { span, .. } => {
-                    self.best_effort.refuse_write(&mut self.core, now, ticket, span, error);
-                }
-                _ => self.core.answer(ticket, Err(error)),
-            };
+            return self.best_effort.refuse(&mut self.core, now, ticket, &op, error);
         }
         if let Err(error) = self.core.may_promise(&op) {
             return self.core.answer(ticket, Err(error));
@@ -207,6 +202,10 @@ impl Node {
         if !behind.is_empty() {
             let what = (ticket, who.clone(), op, arrived);
             return self.best_effort.defer(&mut self.core, behind, what);
+        }
+        if let Some(block) = self.unclear_before(&op) {
+            let what = (ticket, who.clone(), op, arrived);
+            return self.best_effort.clear_behind_end(&mut self.core, now, block, what);
         }
         match op {
             Op::VolumeCreate { .. }
@@ -570,6 +569,9 @@ impl Node {
         if shrinks && fits.is_ok() {
             fits = self.core.store.resize(volume, size).map_err(Error::from);
             self.core.writes.note_change(volume);
+            if size < recorded {
+                self.core.writes.ends.cut(volume);
+            }
         }
         for promise in promised {
             match fits {

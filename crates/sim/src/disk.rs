@@ -525,11 +525,11 @@ impl<K: Keeps> SimDisk<K> {
                     at += span.len;
                 }
             }
-            DiskAction::Merge { offset, span, keep, written } => {
+            DiskAction::Merge { offset, span, keep, upto } => {
                 let Some(whole) = K::place(memory, span) else { return };
                 let mut block = vec![0; whole.len()];
-                if *written {
-                    self.kept(*offset, &mut block);
+                if !upto.is_zero() {
+                    self.kept(*offset, &mut block[..upto.as_usize()]);
                 }
                 let keep = keep.start.as_usize()..keep.end.as_usize();
                 block[keep.clone()].copy_from_slice(&whole[keep]);

@@ -180,7 +180,7 @@ fn a_contract_needs_no_memory_of_others() {
         assert_eq!(serve(&mut world, ORDINARY), Ok(Reply::Done));
         let hoard = Given::default();
         let ops = (0..10).map(|tag| (tag, room(Bytes::MIB, None)));
-        let ops = ops.chain([(10, room(Bytes::kib(960), None))]);
+        let ops = ops.chain([(10, room(Bytes::kib(956), None))]);
         let ops = ops.chain([(11, room(Bytes::MIB, Some(Priority::Interactive)))]).collect();
         world.add(Asker { uid: 1000, ops, given: Rc::clone(&hoard) });
         assert_eq!(hoard.borrow().len(), 12, "to the last byte");
@@ -201,7 +201,7 @@ fn a_contract_needs_no_memory_of_others() {
 fn what_waits_for_its_contracts_memory_is_not_refused_with_the_others() {
     let (mut world, _hoard) = hoarded(1000, 0);
     let rest = Given::default();
-    let ops = vec![(0, room(Bytes::kib(960), None))];
+    let ops = vec![(0, room(Bytes::kib(956), None))];
     world.add(Asker { uid: 1000, ops, given: Rc::clone(&rest) });
     assert_eq!(serve(&mut world, ORDINARY), Ok(Reply::Done));
     let greedy = Greedy::new("p", SIZE, Bytes::kib(4), 64, 3);
@@ -476,7 +476,7 @@ fn memory_of_a_contract_is_not_for_handles_that_leave_it() {
     assert_eq!(serve(&mut world, ORDINARY), Ok(Reply::Done));
     // To the last byte.
     let ops = (0..10).map(|tag| (tag, room(Bytes::MIB, None)));
-    let ops = ops.chain([(10, room(Bytes::kib(960), None))]).collect();
+    let ops = ops.chain([(10, room(Bytes::kib(956), None))]).collect();
     let hoard = Given::default();
     world.add(Asker { uid: 1000, ops, given: Rc::clone(&hoard) });
     assert_eq!(hoard.borrow().len(), 11);

@@ -280,7 +280,7 @@ fn reads_and_writes_anywhere_and_of_any_length_are_done_or_refused() {
         else {
             panic!("room")
         };
-        let range = WriteRange { padding: len, ..WriteRange::new(offset, len) };
+        let range = WriteRange::new(offset, len);
         let _ = world.call(Op::Write { volume: "v".into(), range, span, priority: None });
     }
     assert_eq!(world.call(Op::Sync), Ok(Reply::Done));

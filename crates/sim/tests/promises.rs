@@ -5,8 +5,7 @@ use crate::common::*;
 use disk::Profile;
 use node::{Config, Error, Mode, Op, Policy, Reply, WriteRange};
 use sim::{
-    AnyOrder, Fault, Greedy, Ordering, Player, Random, Recorder, SimDisk, Timing, pattern,
-    pattern_matches,
+    AnyOrder, Fault, Greedy, Ordering, Player, Random, Recorder, SimDisk, Timing, pattern_matches,
 };
 use units::{Bytes, Duration};
 
@@ -564,44 +563,6 @@ fn a_volume_that_is_being_recorded_takes_no_other_writes() {
     assert_eq!(world.node.status(world.now()).memory.free, free, "the memory came back");
     assert!(world.call(Op::StreamClose { stream }).is_ok());
     assert_eq!(write(&mut world), Ok(Reply::Done));
-}
-
-/// A write as best effort may say how much of its end only makes it whole 4 KiB.
-#[test]
-fn what_only_makes_a_write_whole_is_written_and_not_recorded() {
-    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, drive);
-    create(&mut world, "v", Bytes::mib(4));
-    let write = |world: &mut sim::World, offset: Bytes, len: Bytes, padding: u64| {
-        let Ok(Reply::Room { room: span }) = world.call(Op::Room { len, target: None }) else {
-            panic!("no room")
-        };
-        pattern(1, offset, world.bytes_mut(span));
-        let range = WriteRange { padding: Bytes::new(padding), ..WriteRange::new(offset, len) };
-        world.call(Op::Write { volume: "v".into(), range, span, priority: None })
-    };
-    let length = |world: &sim::World| world.node.status(world.now()).volumes[0].length.get();
-    let free = world.node.status(world.now()).memory.free;
-    // The third write lies in what is recorded, which does not shrink.
-    for (offset, len, padding, wanted) in
-        [(0, 4, 4091, 5), (0, 8, 4091, 4101), (0, 4, 1, 4101), (4, 4, 0, 8192), (8, 4, 4095, 8193)]
-    {
-        let done = write(&mut world, Bytes::kib(offset), Bytes::kib(len), padding);
-        assert_eq!((done, length(&world)), (Ok(Reply::Done), wanted));
-    }
-    let refused = write(&mut world, Bytes::kib(12), Bytes::kib(8), 8193);
-    assert!(matches!(refused, Err(Error::Invalid { what: "padding", .. })), "{refused:?}");
-    assert_eq!(world.node.status(world.now()).memory.free, free, "its memory is back");
-    let read =
-        Op::Read { volume: "v".into(), offset: Bytes::kib(8), len: Bytes::kib(4), priority: None };
-    let Ok(Reply::Data { bytes: span, .. }) = world.call(read) else { panic!("no data") };
-    let mut wanted = vec![0; 4096];
-    pattern(1, Bytes::kib(8), &mut wanted);
-    assert!(world.bytes(span) == wanted, "the padding is on the disk");
-    assert_eq!(world.call(Op::Sync), Ok(Reply::Done));
-    let mut dice = Random::new(1);
-    let mut disks: Vec<_> = world.disks.iter().map(|disk| disk.clone().cut(&mut dice)).collect();
-    let store = sim::open(&mut disks).unwrap();
-    assert_eq!(store.find("v").unwrap().length(), Bytes::new(8193), "after a power cut");
 }
 
 /// A stream begins in the middle of an extent of which nothing was written, and the disk

@@ -393,10 +393,15 @@ impl State {
         if extents.is_empty() {
             return;
         }
-        let written = &volume.written[extents.start as usize..extents.end as usize];
-        encoder.watermarks(volume.id, extents.start, written);
-        for (&index, &blocks) in volume.scattered.range(extents) {
-            encoder.change(&Change::Scattered { volume: volume.id, index, blocks });
+        let recorded = |index| volume.recorded_blocks(index).expect("an extent of the volume");
+        let watermarks: Vec<u16> =
+            extents.clone().map(|index| recorded(index).count_first()).collect();
+        encoder.watermarks(volume.id, extents.start, &watermarks);
+        for (&index, _) in volume.scattered.range(extents) {
+            let blocks = recorded(index);
+            if !blocks.is_prefix() {
+                encoder.change(&Change::Scattered { volume: volume.id, index, blocks });
+            }
         }
     }
     /// What is not of one volume: the suspect extents of all disks, and the policy.

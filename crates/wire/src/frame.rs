@@ -27,7 +27,7 @@ use std::num::NonZeroU64;
 use units::{Bytes, Duration, OutOfRange, Outside};
 
 /// The version of this protocol, sent in the first frame of each side.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 /// Length of every head.
 pub const HEAD_LEN: usize = 32;
 /// Longest body: the longest single transfer of a disk.
@@ -152,9 +152,6 @@ pub enum Head {
         tag: u64,
         /// Where.
         offset: Bytes,
-        /// So many bytes at the end of the body are written, but what is recorded does not
-        /// reach over them. In `len`.
-        padding: Bytes,
     },
     /// Best effort: make durable what was answered with [`Head::WriteDone`], on whichever
     /// connection. Fails where a write of this connection has failed since its last sync.
@@ -430,9 +427,7 @@ impl Head {
             Self::ReadAt { tag, offset, len } => {
                 Raw { kind: 7, tag, offset: offset.get(), len: len.get(), ..raw }
             }
-            Self::WriteAt { tag, offset, padding } => {
-                Raw { kind: 8, tag, offset: offset.get(), len: padding.get(), ..raw }
-            }
+            Self::WriteAt { tag, offset } => Raw { kind: 8, tag, offset: offset.get(), ..raw },
             Self::SyncAll { tag } => Raw { kind: 9, tag, ..raw },
             Self::Welcome { version, offset, len } => {
                 Raw { kind: 65, code: version, offset: offset.get(), len: len.get(), ..raw }
@@ -490,7 +485,7 @@ impl Head {
             5 => Self::Sync,
             6 => Self::Close,
             7 => Self::ReadAt { tag, offset, len },
-            8 => Self::WriteAt { tag, offset, padding: len },
+            8 => Self::WriteAt { tag, offset },
             9 => Self::SyncAll { tag },
             65 => Self::Welcome { version: code, offset, len },
             66 => Self::Data { offset },

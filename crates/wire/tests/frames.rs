@@ -58,7 +58,7 @@ fn every_head() -> Vec<Head> {
         Head::Sync,
         Head::Close,
         Head::ReadAt { tag: 9, offset, len },
-        Head::WriteAt { tag: 10, offset, padding: Bytes::new(5) },
+        Head::WriteAt { tag: 10, offset },
         Head::SyncAll { tag: 11 },
         Head::Welcome { version: 1, offset, len },
         Head::Data { offset },

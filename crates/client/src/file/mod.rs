@@ -762,8 +762,7 @@ impl File {
 
     /// Cuts what is recorded to `len`, on the medium. The space stays reserved. Refused
     /// while another program has a stream on the volume. Where a crash keeps this from
-    /// returning, it may be cut already, and what stood in the last 4 KiB behind `len` come
-    /// back when something is written behind it that leaves a gap.
+    /// returning, it may be cut already.
     pub fn set_len(&mut self, len: Bytes) -> Result<()> {
         self.may(self.access.write, "writing")?;
         let recorded = self.length()?;
@@ -781,7 +780,6 @@ impl File {
             self.recorded = len.get();
             // The stream comes back with the next read or write, wherever that is.
             self.run = Run { end: self.cursor, len: u64::MAX };
-            self.random.clear_behind(len.get())?;
         }
         Ok(())
     }

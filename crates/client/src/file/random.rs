@@ -155,21 +155,6 @@ impl Random {
         Ok(len)
     }
 
-    /// Puts zeros behind the end of what is recorded, up to whole 4 KiB, and on the medium:
-    /// what stood there was cut off, and must not come back when something is written
-    /// further on.
-    pub fn clear_behind(&mut self, end: u64) -> Result<()> {
-        let within = (end % SECTOR) as usize;
-        if within > 0 {
-            let zeros = &[0; SECTOR as usize][within..];
-            let all = Bytes::new(zeros.len() as u64);
-            self.connection()?.write_padded(Bytes::new(end), zeros, all)?;
-            self.dirty = true;
-            self.sync()?;
-        }
-        Ok(())
-    }
-
     /// Makes durable what was written here.
     pub fn sync(&mut self) -> Result<()> {
         if self.dirty { self.sync_all() } else { Ok(()) }

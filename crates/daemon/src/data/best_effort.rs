@@ -135,9 +135,9 @@ async fn take_request(
             batch.push(place, async move { shared.read(came, tag, offset, len).await });
             Ok(())
         }
-        Head::WriteAt { tag, offset, padding } => {
+        Head::WriteAt { tag, offset } => {
             let whole = WriteRange::new(offset, Bytes::new(body as u64));
-            let range = WriteRange { padding, writer: shared.writer, ..whole };
+            let range = WriteRange { writer: shared.writer, ..whole };
             let guaranteed = || shared.guaranteed();
             let place = account.place(&shared.reserved, range.room(), guaranteed).await;
             let mut room = match shared.room(range).await {

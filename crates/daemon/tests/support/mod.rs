@@ -532,14 +532,14 @@ impl Pool for Fake {
         let whose = state.volume(&volume).map(|volume| volume.ownership);
         let permitted = whose.and_then(|whose| permission::check(&who, &volume, whose, Act::Write));
         let result = permitted.and_then(|()| state.volume(&volume)).and_then(|volume| {
-            let WriteRange { offset, len, padding, .. } = range;
+            let WriteRange { offset, len, .. } = range;
             let (at, skip) = (offset.as_usize(), range.skip().as_usize());
             let bytes = &room.bytes_mut()[skip..][..len.as_usize()];
             if at + bytes.len() > volume.size as usize {
                 return Err(Error::BeyondEnd { size: Bytes::new(volume.size) });
             }
             let end = at + bytes.len();
-            volume.data.resize(volume.data.len().max(end - padding.as_usize()), 0);
+            volume.data.resize(volume.data.len().max(end), 0);
             let counted = &mut volume.data[at..];
             let len = counted.len().min(bytes.len());
             counted[..len].copy_from_slice(&bytes[..len]);

@@ -109,12 +109,12 @@ impl Emulated {
                 zero_unwritten(&self.around.arena, *span, written);
                 Ok(())
             }
-            DiskAction::Merge { offset, span, keep, written } => {
+            DiskAction::Merge { offset, span, keep, upto } => {
                 let mut block = vec![0; span.len.as_usize()];
-                if *written {
+                if !upto.is_zero() {
                     self.file.read_exact_at(&mut block, offset.get())?;
                 }
-                merge(&self.around.arena, *span, keep, &block);
+                merge(&self.around.arena, *span, keep, *upto, &mut block);
                 Ok(())
             }
             DiskAction::Copy { from, span, .. } => {

@@ -55,7 +55,7 @@ enum Then {
     /// place, and fill the rest with zeros.
     Spread(Span, Written),
     /// Put the block that was read around what is kept.
-    Merge(Span, Range<Bytes>),
+    Merge(Span, Range<Bytes>, Bytes),
 }
 
 /// A command in the kernel's hands.
@@ -338,9 +338,9 @@ impl Uring {
                 }
                 After::Ended(result) => result,
             };
-            let slot = self.slots[at].take().expect("looked at above");
+            let mut slot = self.slots[at].take().expect("looked at above");
             self.free.push(at);
-            match (&slot.then, &slot.memory) {
+            match (&slot.then, &mut slot.memory) {
                 (Then::Zero(span, written), _) => {
                     zero_unwritten(&self.around.arena, *span, written);
                 }
@@ -348,8 +348,8 @@ impl Uring {
                     spread(&self.around.arena, *span, written, bytes);
                     zero_unwritten(&self.around.arena, *span, written);
                 }
-                (Then::Merge(span, keep), Memory::Copy(block)) if result.is_ok() => {
-                    merge(&self.around.arena, *span, keep, block);
+                (Then::Merge(span, keep, upto), Memory::Copy(block)) if result.is_ok() => {
+                    merge(&self.around.arena, *span, keep, *upto, block);
                 }
                 _ => {}
             }
@@ -424,13 +424,14 @@ impl Backend for Uring {
                 }
             }
             DiskAction::Copy { .. } => unreachable!("copied above"),
-            DiskAction::Merge { span, keep, written: false, .. } => {
-                merge(&self.around.arena, span, &keep, &Aligned::zeroed(span.len));
+            DiskAction::Merge { span, keep, upto: Bytes::ZERO, .. } => {
+                let mut zeros = Aligned::zeroed(span.len);
+                merge(&self.around.arena, span, &keep, Bytes::ZERO, &mut zeros);
                 return self.end_at_once(id, started);
             }
-            DiskAction::Merge { offset, span, keep, .. } => {
+            DiskAction::Merge { offset, span, keep, upto } => {
                 let block = Memory::Copy(Aligned::zeroed(span.len));
-                slot(false, block, offset, span.len, Then::Merge(span, keep))
+                slot(false, block, offset, span.len, Then::Merge(span, keep, upto))
             }
             DiskAction::Write { offset, span, .. } => {
                 slot(true, Memory::Span(span), offset, span.len, Then::Nothing)
@@ -710,9 +711,10 @@ mod tests {
 
             let block = span(Bytes::mib(4) + Bytes::kib(64), Bytes::kib(4));
             let keep = Bytes::new(100)..Bytes::new(300);
-            let merge = DiskAction::Merge { offset, span: block, keep, written: true };
+            let merge = DiskAction::Merge { offset, span: block, keep, upto: Bytes::new(4000) };
             assert_eq!(run(&mut ring, vec![merge]), [Ok(())]);
             let mut wanted = bytes[..4096].to_vec();
+            wanted[4000..].fill(0);
             wanted[100..300].copy_from_slice(&bytes[(64 << 10) + 100..(64 << 10) + 300]);
             assert!(memory(&ring, block) == wanted, "merged, {at_most} at a time");
         }
@@ -723,7 +725,7 @@ mod tests {
         let mut ring = ring(true, true);
         let place = span(Bytes::mib(3), Bytes::kib(4));
         let keep = Bytes::new(100)..Bytes::new(300);
-        for (written, around) in [(true, 9), (false, 0)] {
+        for upto in [4096, 4000, 200, 0] {
             let ones = DiskAction::WriteBytes { offset: Bytes::mib(5), bytes: vec![1; 4096] };
             let load = DiskAction::Read {
                 offset: Bytes::mib(5),
@@ -733,11 +735,16 @@ mod tests {
             assert_eq!(run(&mut ring, vec![ones]), [Ok(())]);
             assert_eq!(run(&mut ring, vec![load]), [Ok(())]);
             let (offset, keep) = (Bytes::mib(1), keep.clone());
-            let merge = DiskAction::Merge { offset, span: place, keep, written };
+            let merge =
+                DiskAction::Merge { offset, span: place, keep, upto: Bytes::new(upto as u64) };
             assert_eq!(run(&mut ring, vec![merge]), [Ok(())]);
             let got = memory(&ring, place);
-            assert!(got[..100].iter().chain(&got[300..]).all(|&byte| byte == around));
-            assert!(got[100..300].iter().all(|&byte| byte == 1));
+            let wanted = |at| match at {
+                100..300 => 1,
+                at if at < upto => 9,
+                _ => 0,
+            };
+            assert!(got.iter().enumerate().all(|(at, &byte)| byte == wanted(at)), "up to {upto}");
         }
     }
 

@@ -25,9 +25,10 @@ pub enum DiskAction {
     /// Fill `span` with what is in memory at `from`, without touching the disk. It is what a
     /// read of `written` at `offset` would bring at this moment. Other commands go before it.
     Copy { from: Span, offset: Bytes, span: Span, written: Written },
-    /// Fill what a `span` of 4 KiB has outside of `keep` with what the disk has at
-    /// `offset`; with zeros, and without touching the disk, where that was never `written`.
-    Merge { offset: Bytes, span: Span, keep: Range<Bytes>, written: bool },
+    /// Fill what a `span` of 4 KiB has outside of `keep` with what the disk has at `offset`, of
+    /// which the first `upto` bytes count, and zeros behind them; without touching the disk where
+    /// that is none.
+    Merge { offset: Bytes, span: Span, keep: Range<Bytes>, upto: Bytes },
     /// Write `span` as it is. From `valid` on its bytes may change meanwhile: a program may be
     /// filling them. (So room of a stream is filled with zeros, to the end of its last 4 KiB,
     /// before the program is told of it.)
@@ -48,7 +49,7 @@ impl DiskAction {
         match self {
             Self::Read { written, .. } => written.is_empty(),
             Self::Copy { .. } => true,
-            Self::Merge { written, .. } => !written,
+            Self::Merge { upto, .. } => upto.is_zero(),
             Self::Write { .. } | Self::Several { .. } | Self::WriteBytes { .. } | Self::Flush => {
                 false
             }

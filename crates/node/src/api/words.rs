@@ -120,8 +120,6 @@ pub struct HandleId(pub u64);
 pub struct WriteRange {
     pub offset: Bytes,
     pub len: Bytes,
-    /// So many of the bytes, at their end, are not counted as recorded.
-    pub padding: Bytes,
     /// It may be answered before it is on its disk: *write-behind*. Every best-effort read that
     /// comes from then on finds the bytes; whether they could be written is told by
     /// [`Op::SyncVolume`](crate::Op::SyncVolume).
@@ -168,9 +166,9 @@ impl Changes {
 }
 
 impl WriteRange {
-    /// All of it is recorded, and on its disk when it is answered.
+    /// It is on its disk when it is answered.
     pub const fn new(offset: Bytes, len: Bytes) -> Self {
-        Self { offset, len, padding: Bytes::ZERO, behind: false, writer: None }
+        Self { offset, len, behind: false, writer: None }
     }
 
     /// How far into its memory the first byte lies: the start of its first 4 KiB is the

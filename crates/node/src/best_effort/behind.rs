@@ -123,11 +123,12 @@ pub(crate) struct Flushed {
     pub is_writer: bool,
 }
 
-/// A request that waits until none of its volumes' writes is behind.
+/// A request that waits until none of its volumes' writes is behind, or until zeros lie behind the
+/// end of one.
 #[derive(Clone, Debug)]
 pub(crate) struct Deferred {
     /// All volumes that must be at rest.
-    volumes: Vec<VolumeId>,
+    pub(super) volumes: Vec<VolumeId>,
     pub ticket: Ticket,
     pub who: Who,
     pub op: Op,
@@ -219,6 +220,15 @@ impl Behind {
             self.free.extend(on.deferred);
         }
         true
+    }
+
+    /// Counts one more that is deferred, where there is room for it.
+    pub(super) fn note_deferred(&mut self) -> Result<(), Error> {
+        if self.deferred >= limits::WAITERS_MAX {
+            return Err(Error::Busy { waiting: self.deferred as u64 });
+        }
+        self.deferred += 1;
+        Ok(())
     }
 
     /// No longer so for one that was deferred.
@@ -451,16 +461,32 @@ impl BestEffort {
         volumes: Vec<VolumeId>,
         (ticket, who, op, arrived): (Ticket, Who, Op, Instant),
     ) {
-        if self.behind.deferred >= limits::WAITERS_MAX {
-            let waiting = self.behind.deferred as u64;
-            return core.answer(ticket, Err(Error::Busy { waiting }));
+        if let Err(error) = self.behind.note_deferred() {
+            return core.answer(ticket, Err(error));
         }
         for &volume in &volumes {
             *self.behind.wanted.entry(volume).or_default() += 1;
         }
-        self.behind.deferred += 1;
         let on = self.behind.volumes.get_mut(&volumes[0]).expect("some of it is behind");
         on.deferred.push_back(Deferred { volumes, ticket, who, op, arrived });
+    }
+
+    /// What this one was deferred for has ended: it is asked again, or, where that has failed, refused.
+    pub(super) fn ask_again(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        asked: Deferred,
+        error: Option<Error>,
+    ) {
+        match error {
+            None => self.behind.free.push_back(asked),
+            Some(error) => {
+                self.behind.deferred -= 1;
+                self.behind.unwant(&asked.volumes);
+                self.refuse(core, now, asked.ticket, &asked.op, error);
+            }
+        }
     }
 
     /// [`Op::SyncVolume`], or [`Op::Sync`].

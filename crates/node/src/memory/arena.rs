@@ -1,7 +1,7 @@
 //! Who holds which piece of the arena.
 //!
 //! Invariants: free pieces never overlap, never touch (neighbours are merged),
-//! and free + windows + services + best effort + the zeros make the whole. What contracts
+//! and free + windows + services + best effort + [`KEPT`] make the whole. What contracts
 //! have, windows and what is set aside for services, comes from the
 //! low end and best-effort spans from the high end, so that short-lived spans do not
 //! leave holes between long-lived windows. The lowest quarter is for contracts alone, so
@@ -49,11 +49,14 @@ pub(crate) struct Arena {
     /// Best effort takes nothing below this.
     low: u64,
     zeros: Span,
+    one_block: Span,
     rooms: Rooms,
     /// Memory has come back, and whoever waits for some was not told.
     pub has_returned: bool,
 }
 
+/// What nobody has: the zeros, and the one block.
+const KEPT: Bytes = Bytes::new(limits::ZEROS.get() + limits::BLOCK_MIN.get());
 /// The part of the arena that is for contracts alone.
 const FOR_CONTRACTS: u64 = 4;
 /// The part that services may have at the most.
@@ -62,7 +65,7 @@ const FOR_SERVICES: u64 = 4;
 impl Arena {
     pub(crate) fn new(total: Bytes) -> Self {
         assert!(total >= limits::MEMORY_MIN, "arena below MEMORY_MIN");
-        let usable = total.round_down(limits::BLOCK_MIN) - limits::ZEROS;
+        let usable = total.round_down(limits::BLOCK_MIN) - KEPT;
         let mut free = Sorted::default();
         free.insert(0, usable.get());
         let low = (total / FOR_CONTRACTS).round_down(limits::BLOCK_MIN).get();
@@ -76,6 +79,7 @@ impl Arena {
             interactive: Bytes::ZERO,
             low,
             zeros: Span { offset: usable, len: limits::ZEROS },
+            one_block: Span { offset: usable + limits::ZEROS, len: limits::BLOCK_MIN },
             rooms: Rooms::within(low..low * 3),
             has_returned: false,
         }
@@ -84,6 +88,11 @@ impl Arena {
     /// A span that holds zeros for ever.
     pub(crate) fn zeros(&self) -> Span {
         self.zeros
+    }
+
+    /// A block that one operation after the other has which clears what lies behind an end.
+    pub(crate) fn one_block(&self) -> Span {
+        self.one_block
     }
 
     /// What a further window may take.
@@ -112,7 +121,7 @@ impl Arena {
 
     /// What best effort can have when nobody has anything.
     pub(crate) fn for_best_effort(&self) -> Bytes {
-        self.total.round_down(limits::BLOCK_MIN) - limits::ZEROS - Bytes::new(self.low)
+        self.total.round_down(limits::BLOCK_MIN) - KEPT - Bytes::new(self.low)
     }
 
     /// How much of each free piece lies where best effort may take it.
@@ -142,7 +151,7 @@ impl Arena {
 
     /// What a node of `total` memory has for windows.
     pub(crate) fn for_windows(total: Bytes) -> Bytes {
-        total.round_down(limits::BLOCK_MIN) - limits::ZEROS - limits::BEST_EFFORT_MEMORY_MIN
+        total.round_down(limits::BLOCK_MIN) - KEPT - limits::BEST_EFFORT_MEMORY_MIN
     }
 
     pub(crate) fn status(&self) -> MemoryStatus {
@@ -395,7 +404,7 @@ mod tests {
     fn best_effort_leaves_what_is_kept_for_interactive_requests_and_memory_for_services() {
         let mut arena = Arena::new(Bytes::mib(32));
         while arena.take(Bytes::kib(64), Use::BestEffort).is_some() {}
-        assert_eq!(arena.free_for_best_effort(), Bytes::ZERO);
+        assert!(arena.free_for_best_effort() < Bytes::kib(64), "what is no whole piece");
         let kept = limits::INTERACTIVE_MEMORY;
         let mut had = Bytes::ZERO;
         while arena.take(Bytes::kib(64), Use::Interactive).is_some() {

@@ -1,13 +1,15 @@
-//! Who needs a volume of which no write is [behind](crate::best_effort), and waits for that.
+//! Who needs a volume of which no write is [behind](crate::best_effort), or behind whose end zeros lie,
+//! and waits for that.
 
 use crate::api::*;
 use crate::best_effort::{Deferred, Flushed};
-use crate::limits;
+use crate::core::Core;
+use crate::limits::{self, BLOCK_MIN};
 use crate::node::Node;
 use crate::volumes::permission;
 use alloc::vec::Vec;
 use store::VolumeId;
-use units::Instant;
+use units::{Bytes, Instant};
 
 impl Node {
     /// The volumes that must be at rest for this, the first of which is not; none where all are.
@@ -25,6 +27,34 @@ impl Node {
             return Vec::new();
         }
         first.into_iter().chain(second).collect()
+    }
+
+    /// The volume, and the block that it ends in, where this moves the end on over bytes that it does
+    /// not write, and that are not known to be zeros.
+    pub(crate) fn unclear_before(&self, op: &Op) -> Option<(VolumeId, Bytes)> {
+        let (name, from) = match op {
+            Op::Staged(op) => return self.unclear_before(op),
+            Op::VolumeExtend { name, length } => (name, *length),
+            Op::Write { volume, range, .. } => (volume, range.offset.round_down(BLOCK_MIN)),
+            Op::StreamOpen { volume, mode, start, .. }
+            | Op::WindowOpen { volume, mode, start, .. }
+                if mode.writes() =>
+            {
+                (volume, *start)
+            }
+            Op::Open { opening, .. } if opening.mode.writes() => (&opening.volume, opening.start),
+            _ => return None,
+        };
+        let Core { store, writes, .. } = &self.core;
+        let volume = store.find(name)?.id();
+        let block = writes.ends.unclear(store, volume)?;
+        let is_over = match op {
+            Op::VolumeExtend { .. } => from > writes.ends.of(store, volume),
+            _ => from > block,
+        };
+        // What a writer does is its own; and what would be refused anyway is not prepared.
+        (is_over && self.writer_of(name).is_none() && self.core.read_only().is_none())
+            .then_some((volume, block))
     }
 
     /// Who waited for writes that were behind goes on where these have ended, a few at a time. Then writes are

@@ -2,6 +2,7 @@
 
 pub(crate) mod ages;
 pub(crate) mod at_rest;
+pub(crate) mod ends;
 pub(crate) mod handles;
 pub(crate) mod keeping;
 pub(crate) mod kept;

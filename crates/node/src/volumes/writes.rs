@@ -17,6 +17,7 @@
 use crate::api::{Changes, CommandId, StreamId, Writer};
 use crate::memory::cache::Cache;
 use crate::memory::kept::Kept;
+use crate::volumes::ends::Ends;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -43,6 +44,8 @@ pub(crate) struct Writes {
     pub kept: Kept,
     /// What is cached of them: the same.
     pub cache: Cache,
+    /// Where they end, and behind which of them zeros lie.
+    pub ends: Ends,
 }
 
 /// What a claim is of.
@@ -195,6 +198,7 @@ impl Writes {
         self.changed.remove(&volume);
         self.kept.forget(volume);
         self.cache.forget(volume);
+        self.ends.cut(volume);
     }
 
     /// What programs have had of a volume from memory since the pool was opened.

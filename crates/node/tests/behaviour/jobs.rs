@@ -338,7 +338,7 @@ fn a_move_ends_with_its_volume() {
 fn a_move_waits_for_memory_and_for_space() {
     let (mut driver, _) = film();
     let spans = driver.all_rooms();
-    let rest = driver.room(Bytes::kib(960));
+    let rest = driver.room(Bytes::kib(956));
     let place = driver.disks[0].capacity;
     let stream = driver.reader("film", usual());
     driver.break_at(DISK, Bytes::ZERO..place, None);

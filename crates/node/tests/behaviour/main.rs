@@ -11,6 +11,7 @@ mod chunks;
 mod commits;
 mod door;
 mod early;
+mod ends;
 mod excess;
 mod groups;
 mod jobs;

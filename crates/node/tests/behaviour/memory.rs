@@ -1,7 +1,7 @@
 //! Who has memory, who waits for it, and in which order they get it.
 //!
-//! Of 32 MiB the lowest quarter is for contracts alone, 64 KiB are zeros, and best effort can
-//! have the rest: 24 MiB less 64 KiB, of which 1 MiB is kept for interactive requests.
+//! Of 32 MiB the lowest quarter is for contracts alone, 64 KiB are zeros, 4 KiB clear ends, and best effort can
+//! have the rest: 24 MiB less 68 KiB, of which 1 MiB is kept for interactive requests.
 
 use crate::driver::*;
 use node::{Error, Mode, Op, Placement, Priority, Reply, Span, Ticket, Who, WriteRange};
@@ -40,7 +40,7 @@ fn windows_and_best_effort_leave_each_other_their_parts() {
     assert_eq!(driver.answer(more), None, "the rest is kept for interactive requests");
     let status = driver.node.status(driver.now).memory;
     assert_eq!(status.best_effort, Bytes::mib(22));
-    assert_eq!((status.total, status.free), (Bytes::mib(32), Bytes::mib(10) - Bytes::kib(64)));
+    assert_eq!((status.total, status.free), (Bytes::mib(32), Bytes::mib(10) - Bytes::kib(68)));
     // A window of 8 MiB: a burst of two blocks less than that.
     let burst = |len: Bytes| contract(RATE / 8, BLOCK, len - BLOCK * 2);
     let (stream, window) =
@@ -54,10 +54,11 @@ fn windows_and_best_effort_leave_each_other_their_parts() {
     }
     let Some(span) = span_of(driver.answer(more)) else { panic!("its turn") };
     driver.done(Op::Release { span });
-    // All that windows can have: 28 MiB less 64 KiB.
-    let most = Bytes::mib(28) - Bytes::kib(64);
+    // All that windows can have: 28 MiB less 68 KiB.
+    let free = Bytes::mib(28) - Bytes::kib(68);
+    let most = free.round_down(BLOCK);
     let told = driver.at_once(open("film", Mode::Read, burst(most + BLOCK), Bytes::ZERO));
-    assert_eq!(told, Err(Error::NoMemory { asked: most + BLOCK, free: most }));
+    assert_eq!(told, Err(Error::NoMemory { asked: most + BLOCK, free }));
     let before = driver.node.status(driver.now);
     assert_eq!(before.streams.len(), 0, "nothing stays of it");
     let (_, window) = driver.stream(open("film", Mode::Read, burst(most), Bytes::ZERO));
@@ -162,7 +163,7 @@ fn a_lower_class_waits_for_eight_turns_at_the_most_and_background_has_half() {
     driver.done(service("low", node::Service::BestEffort(Priority::Background)));
     let background = |driver: &mut Driver| driver.begin(room_for("low", Bytes::ZERO, Bytes::MIB));
     let mut spans = Vec::new();
-    // Half of 24 MiB less 64 KiB: at twelve it has more than that.
+    // Half of 24 MiB less 68 KiB: at twelve it has more than that.
     let waits = loop {
         let ticket = background(&mut driver);
         match span_of(driver.answer(ticket)) {
@@ -209,7 +210,7 @@ fn who_waits_in_vain_is_refused_after_ten_seconds() {
     driver.run_to(from + Duration::from_secs(10) - Duration::from_nanos(1));
     assert_eq!(driver.answer(waits), None);
     driver.run_to(from + Duration::from_secs(10));
-    let free = Bytes::kib(960);
+    let free = Bytes::kib(956);
     assert_eq!(driver.answer(waits), Some(Err(Error::NoMemory { asked: Bytes::MIB, free })));
     // While a disk is at an operation with such memory nobody is refused.
     let span = spans.pop().unwrap();
@@ -249,7 +250,7 @@ fn what_is_set_aside_for_a_contract_is_its_own() {
     let slot = len + Bytes::kib(4);
     assert_eq!(before.services, slot * 2);
     let _spans = driver.all_rooms();
-    let small = driver.room(Bytes::kib(960));
+    let small = driver.room(Bytes::kib(956));
     let rooms = [0, 1].map(|_| driver.begin(room_for("film", Bytes::ZERO, len)));
     let rooms = rooms.map(|ticket| span_of(driver.answer(ticket)).expect("set aside"));
     assert!(rooms[0].offset != rooms[1].offset);
@@ -288,7 +289,7 @@ fn who_waits_asks_anew_when_the_service_changes() {
     let mut driver = film();
     let len = Bytes::kib(64);
     let _spans = driver.all_rooms();
-    let _rest = driver.room(Bytes::kib(960));
+    let _rest = driver.room(Bytes::kib(956));
     let waits = driver.begin(room_for("film", Bytes::ZERO, len));
     assert!(!driver.is_answered(waits));
     driver.done(service("film", in_time(len, ms(100), ms(200))));
@@ -356,7 +357,7 @@ fn who_waits_for_his_contracts_memory_waits_while_it_moves() {
     let len = Bytes::kib(64);
     driver.done(service("film", in_time(len, ms(100), ms(200))));
     let _all = driver.all_rooms();
-    let _rest = driver.room(Bytes::kib(960));
+    let _rest = driver.room(Bytes::kib(956));
     let asked = [0; 4].map(|_| driver.begin(room_for("film", Bytes::ZERO, len)));
     let [Some(first), Some(_), None, None] = asked.map(|one| span_of(driver.answer(one))) else {
         panic!("two slots")
@@ -395,7 +396,7 @@ fn a_window_never_grows_beyond_its_region() {
 fn who_waits_for_his_contracts_memory_waits_as_long_as_a_disk_has_it() {
     let mut driver = film();
     driver.done(service("film", in_time(BLOCK, ms(100), ms(100))));
-    let _others = (driver.all_rooms(), driver.room(Bytes::kib(960)));
+    let _others = (driver.all_rooms(), driver.room(Bytes::kib(956)));
     driver.disks[0].holds = true;
     let asked: Vec<_> = (0..3).map(|_| driver.begin(read("film", Bytes::ZERO, BLOCK))).collect();
     let held = |driver: &Driver| driver.node.volume("film").unwrap().memory_held;

@@ -51,7 +51,7 @@ fn a_plan_is_what_admission_says() {
     assert_eq!(plan.kinds[0].admitted, 2);
     assert_eq!((plan.kinds[0].more, plan.stops), (Some(2), None));
     assert_eq!((plan.kinds[0].window, plan.windows), (BLOCK * 3, BLOCK * 6));
-    assert_eq!(plan.memory, Bytes::mib(28) - Bytes::kib(64), "what was free before");
+    assert_eq!(plan.memory, Bytes::mib(28) - Bytes::kib(68), "what was free before");
     let disk = &plan.disks[0];
     assert_eq!(disk.utilisation_ppm, 170_000 * 2 + 10_313);
     assert_eq!((disk.disk, disk.reserve), (DISK, ms(20)));
@@ -89,7 +89,7 @@ fn a_plan_is_what_admission_says() {
     let Ok(Reply::Planner(planner)) = driver.at_once(Op::Plan) else { panic!("no planner") };
     let plan = planner.plan(&[readers(1)]).unwrap();
     assert_eq!(plan.kinds[0].admitted, 0);
-    assert_eq!(plan.memory, Bytes::mib(28) - Bytes::kib(64) - BLOCK * 15);
+    assert_eq!(plan.memory, Bytes::mib(28) - Bytes::kib(68) - BLOCK * 15);
 }
 
 /// Memory ends a plan, too, and services are in it; what makes no sense is said.
@@ -101,7 +101,7 @@ fn memory_and_services_count_in_plans() {
     let plan = planner.plan(&[wanted(3, what)]).unwrap();
     let window = Bytes::mib(12) + BLOCK * 18;
     assert_eq!((plan.kinds[0].admitted, plan.kinds[0].window), (2, window));
-    let free = Bytes::mib(28) - Bytes::kib(64) - window * 2;
+    let free = Bytes::mib(28) - Bytes::kib(68) - window * 2;
     assert_eq!(plan.stops.unwrap().error, Error::NoMemory { asked: window, free });
     assert_eq!((plan.windows, plan.memory), (window * 2, free + window * 2));
     let latency = in_time(BLOCK, ms(100), ms(200));

@@ -726,7 +726,7 @@ fn what_waits_counts_anew_when_its_volume_is_served_in_another_way() {
     let mut driver = two();
     driver.done(service("other", in_time(LEN, ms(100), ms(200))));
     let _all = driver.all_rooms();
-    let _rest = driver.room(Bytes::kib(960));
+    let _rest = driver.room(Bytes::kib(956));
     let film = driver.begin(read("film", Bytes::ZERO, LEN));
     driver.run(ms(300));
     assert!(!driver.is_answered(film), "there is no memory");

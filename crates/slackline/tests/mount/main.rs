@@ -450,6 +450,48 @@ fn what_fsync_has_answered_outlives_the_daemon_and_what_it_has_not_is_told() {
     assert_eq!(known.length_bytes, Bytes::new(2_000_000), "it dies without harm");
 }
 
+/// What lies behind the end of a file in its last 4 KiB, of an append that was never synced or of what
+/// was cut off, is not there again when the file is made longer, by whichever door.
+#[test]
+fn nothing_from_behind_the_end_of_a_file_comes_back_after_a_crash() {
+    let Some(mut mounted) = Mounted::new() else { return };
+    for (round, seed) in (0..9).zip(1..) {
+        let path = mounted.path(&format!("f{round}"));
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path).unwrap();
+        let before = noise(4000, seed);
+        file.write_all_at(&before, 0).unwrap();
+        file.sync_all().unwrap();
+        // Cut, and not synced: after the crash it is as it was, or cut.
+        let cut = 100 + round * 300;
+        file.set_len(cut).unwrap();
+        mounted.kill_daemon();
+        let seen = fs::read(&path).unwrap();
+        assert!(seen.len() as u64 == cut || seen.len() == 4000, "{} bytes", seen.len());
+        assert!(seen == before[..seen.len()], "zeros, or others, in a file of the old length");
+        // Appended, and not synced.
+        let _ = file.sync_all();
+        file.set_len(cut).unwrap();
+        file.sync_all().unwrap();
+        file.write_all_at(&[7; 1000], cut).unwrap();
+        mounted.kill_daemon();
+        let length = fs::read(&path).unwrap().len() as u64;
+        assert!(length == cut || length == cut + 1000, "{length} bytes");
+        let longer = OpenOptions::new().write(true).open(&path).unwrap();
+        match round % 3 {
+            0 => longer.set_len(9000).unwrap(),
+            1 => longer.write_all_at(&[8], 8999).unwrap(),
+            _ => {
+                let mut direct = mounted.client().best_effort(&format!("f{round}")).unwrap();
+                direct.write_at(Bytes::new(8999), &[8]).unwrap();
+            }
+        }
+        let seen = fs::read(&path).unwrap();
+        assert_eq!(seen.len(), 9000);
+        assert!(seen[..cut as usize] == before[..cut as usize]);
+        assert!(seen[length as usize..8999].iter().all(|&byte| byte == 0), "round {round}");
+    }
+}
+
 /// A database's reopening after a crash: what an earlier handle wrote, a later one syncs.
 #[test]
 fn fsync_tells_of_what_was_lost_although_the_file_was_closed_in_between() {

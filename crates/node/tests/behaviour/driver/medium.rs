@@ -185,11 +185,9 @@ impl MemoryDisk {
                 assert!(disks == *then, "memory has other bytes than the disk: {action:?}");
                 memory.put(span.offset, then);
             }
-            DiskAction::Merge { offset, span, keep, written } => {
-                let mut bytes = match written {
-                    true => self.read(*offset, span.len),
-                    false => vec![0; span.len.as_usize()],
-                };
+            DiskAction::Merge { offset, span, keep, upto } => {
+                let mut bytes = self.read(*offset, *upto);
+                bytes.resize(span.len.as_usize(), 0);
                 let kept = memory.get(span.offset + keep.start, keep.end - keep.start);
                 bytes[keep.start.as_usize()..keep.end.as_usize()].copy_from_slice(&kept);
                 memory.put(span.offset, &bytes);
