@@ -297,7 +297,7 @@ mod tests {
         for (text, says) in [
             ("", "there is:"),
             ("stall", "there is:"),
-            ("stall 3", "unknown unit"),
+            ("stall 3", "no unit"),
             ("stall 30000s", "too long"),
             ("slow 1..1 4", "has no bytes"),
             ("slow 2MiB..1MiB 4", "has no bytes"),

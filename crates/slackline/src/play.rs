@@ -21,7 +21,8 @@ use units::Bytes;
 /// A VOLUME that begins with /, ./ or ../ is the path of a file on ext4 or xfs. Others use its
 /// device as well, so that the promise is a weaker one: what can disturb it is said first.
 ///
-/// Writes to standard output, or FILE, up to the end of what is recorded. Bytes
+/// Writes to standard output, or FILE, up to the end of what is recorded. While the volume is being
+/// recorded it follows the recording, until that ends: --length, --for or --to end it sooner. Bytes
 /// that a disk has lost come as zeros, and are counted; the command then ends
 /// with 1. Of a ring they are left out: what it gave up before it was played is gone, and would come
 /// as many hours of zeros.

@@ -25,7 +25,7 @@ impl fmt::Display for ParseError {
 }
 impl core::error::Error for ParseError {}
 
-const TIMES: &str = "250ms, 1.5s or 20us";
+const TIMES: &str = "250ms, 1.5s, 12h or 14d";
 const SIZES: &str = "64k, 8MiB or 2MB";
 const RATES: &str = "1MB/s, 800KiB/s or 25Mbit/s";
 
@@ -49,7 +49,8 @@ fn scaled<Q: Outside>(
     if fraction.len() > 9 || fraction.contains('.') {
         return Err(error("not a decimal number of at most nine places"));
     }
-    let (up, down) = scale(unit.trim()).ok_or(error("unknown unit"))?;
+    let no_unit = if unit.trim().is_empty() { "no unit" } else { "unknown unit" };
+    let (up, down) = scale(unit.trim()).ok_or(error(no_unit))?;
     let mut value: u128 = 0;
     for digit in whole.bytes().chain(fraction.bytes()) {
         value = value * 10 + u128::from(digit - b'0');

@@ -10,6 +10,7 @@
 use super::random::{Random, SECTOR};
 use crate::{Client, Error, Result, Writer};
 use std::io::Write;
+use std::ops::Range;
 use units::{Bytes, Duration};
 use wire::control;
 
@@ -39,8 +40,7 @@ impl Output {
         let recorded = client.volume(volume)?.length_bytes.get();
         // A block that cannot be divided by is refused by the daemon, in its words.
         let begin = start - start % terms.block_bytes.get().max(1);
-        let mut lead = vec![0; (start - begin) as usize];
-        random.read_full(begin, &mut lead)?;
+        let lead = lead(begin..start, recorded, random)?;
         let begin = Bytes::new(begin);
         let writer = match grow_to {
             Some(limit) => client.growing_writer(volume, terms, begin, limit)?,
@@ -63,8 +63,7 @@ impl Output {
         // Without what stands before the place, the stream takes nothing.
         (self.position, self.padded) = (begin, true);
         self.recorded = client.volume(volume)?.length_bytes.get();
-        let mut lead = vec![0; (place - begin) as usize];
-        random.read_full(begin, &mut lead)?;
+        let lead = lead(begin..place, self.recorded, random)?;
         (self.position, self.lead, self.padded) = (place, lead, false);
         Ok(())
     }
@@ -146,4 +145,12 @@ impl Output {
         self.padded = true;
         self.writer.write_all(&behind).map_err(|error| self.failed(error.into()))
     }
+}
+
+/// What stands in this range. Behind what is recorded that is nobody's, and zeros.
+fn lead(range: Range<u64>, recorded: u64, random: &mut Random) -> Result<Vec<u8>> {
+    let mut lead = vec![0; (range.end - range.start) as usize];
+    let known = recorded.clamp(range.start, range.end) - range.start;
+    random.read_full(range.start, &mut lead[..known as usize])?;
+    Ok(lead)
 }

@@ -1,6 +1,6 @@
 //! What lies behind the end of a volume's recorded bytes, in the 4 KiB block that they end in.
 //!
-//! Nobody is given bytes from behind the end. But the end moves on, and then they would be read: what
+//! Who reads takes nothing from behind the end. But the end moves on, and then it would be read: what
 //! was cut off, or what a write left there that was not synced before a crash. So a block that is
 //! merged takes nothing of the disk's from behind the end; and what moves the end over bytes that it
 //! does not write itself (a write or a writer further on, a length that is said) waits until they are

@@ -358,7 +358,11 @@ impl Camera {
         inner.store = (Store::No(state, why.into()), since);
         drop(inner);
         if !known {
-            let kind = if state == "no daemon" { "no_daemon" } else { state };
+            let kind = match state {
+                "no daemon" => "no_daemon",
+                "stream closed" => "stream_closed",
+                word => word,
+            };
             self.tell(self.event(kind, format!("{state}: {why}")).next(next));
         }
     }

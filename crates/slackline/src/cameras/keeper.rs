@@ -66,9 +66,8 @@ impl From<Error> for WhyNot {
     fn from(error: Error) -> Self {
         let (state, soon) = match (&error, error.code()) {
             (Error::NoDaemon { .. } | Error::Broken(_), _) => ("no daemon", true),
-            (_, Some(Code::ShuttingDown | Code::NoSuchStream | Code::Silent)) => {
-                ("no daemon", true)
-            }
+            (_, Some(Code::ShuttingDown)) => ("no daemon", true),
+            (_, Some(Code::NoSuchStream | Code::Silent)) => ("stream closed", true),
             (_, Some(Code::Refused)) => ("refused", error.may_be_tried_again() || error.passes()),
             (_, Some(Code::NoMemory | Code::Quota)) => ("refused", false),
             (_, Some(Code::Busy | Code::VolumeBusy)) => ("busy", true),
@@ -80,6 +79,11 @@ impl From<Error> for WhyNot {
             _ if state == "no daemon" => "its bytes wait in memory; start the daemon: `systemctl \
                                           start slackline`, or `slackline serve DEVICE...`"
                 .into(),
+            _ if state == "stream closed" => {
+                "its bytes wait in memory, and it is opened again at once; \
+                                              `slackline events` says what the daemon did"
+                    .into()
+            }
             Some(fits) if !fits.is_zero() => format!(
                 "the largest rate that fits in these blocks is {fits}: make `rate` smaller or \
                  `block` larger in the file, or close a stream"
@@ -273,6 +277,7 @@ mod tests {
             WhyNot::from(Error::Problem(Box::new(problem))).soon
         };
         assert!(soon(Code::Refused, true) && soon(Code::VolumeBusy, false));
+        assert!(soon(Code::NoSuchStream, false));
         assert!(!soon(Code::Refused, false) && !soon(Code::VolumeFull, false));
     }
 }

@@ -25,7 +25,7 @@ pub struct Seen {
     /// Where its bytes go.
     pub volume: String,
     /// `recording`, `starting`, `down`, or why the daemon does not take its bytes: `no daemon`,
-    /// `refused`, `full`, `busy`, `stuck`, `failed`.
+    /// `stream closed` (by another program, or for silence), `refused`, `full`, `busy`, `stuck`, `failed`.
     pub state: String,
     /// Since when it has been in this state.
     pub since: String,

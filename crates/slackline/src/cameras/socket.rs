@@ -104,10 +104,19 @@ fn ask_at(places: &[PathBuf], file: &Path) -> Result<Snapshot, Failure> {
                     Failure::new(what, "look whether its process is there")
                 });
             }
+            // That there is one which says nothing to this user tells more than that there is none.
+            Err(_) if cause.kind() == io::ErrorKind::PermissionDenied => {}
             Err(error) => cause = error,
         }
     }
     let at: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+    if cause.kind() == io::ErrorKind::PermissionDenied {
+        let what = format!("the supervisor at {} answers its user alone", at.join(" or "));
+        return Err(Failure::new(
+            what,
+            "ask as the user who started it, as one of its group, or as root",
+        ));
+    }
     let what = format!("no supervisor answers at {}: {cause}", at.join(" or "));
     Err(Failure::new(what, format!("start it: `slackline cameras {}`", file.display())))
 }

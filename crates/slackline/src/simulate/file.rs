@@ -355,7 +355,7 @@ mod tests {
             (&format!("colour = 'red'\n{SMALL}"), "unknown field", Some(1)),
             (&format!("policy = 'best'\n{SMALL}"), "no such policy", Some(1)),
             (&format!("memory = '1MiB'\n{SMALL}"), "too little", None),
-            (&format!("duration = '3'\n{SMALL}"), "unknown unit", Some(1)),
+            (&format!("duration = '3'\n{SMALL}"), "no unit", Some(1)),
         ];
         for (text, said, line) in cases {
             let failure = read(text).unwrap_err();
