@@ -446,7 +446,9 @@ impl TrialDisk {
         let mut this = Self { tasks: Vec::new(), likely: Likely::default() };
         let mut tasks: Vec<Task> = disk.set.iter().map(|(_, task)| task).collect();
         // Equal ones stand together, so that noting one looks at the last alone.
-        tasks.sort_unstable_by_key(|task| (task.deadline, task.period, task.cost, task.command));
+        tasks.sort_unstable_by_key(|task| {
+            (task.deadline, task.period, task.cost, task.command, task.parts)
+        });
         for task in tasks {
             this.note(None, true, task, Likely::of(&task, task.cost));
         }

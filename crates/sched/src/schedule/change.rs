@@ -120,7 +120,8 @@ impl Schedule {
 
 /// Whether a task may take more of any cycle than the one in whose place it is.
 fn asks_more(old: &Task, new: &Task) -> bool {
-    new.cost > old.cost || new.command > old.command || new.period < old.period
+    let has_more = new.commands > old.commands || new.parts > old.parts;
+    new.cost > old.cost || new.command > old.command || has_more || new.period < old.period
 }
 
 impl Core {
