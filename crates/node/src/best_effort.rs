@@ -22,6 +22,7 @@ mod pieces;
 
 use self::behind::Behind;
 pub(crate) use self::behind::{Deferred, Flushed};
+use self::behind_end::Clearing;
 use self::checks::{checked, find_to_write};
 pub(crate) use self::gaps::Gap;
 use self::pieces::{cut, edges, first_piece, read_piece, submit_for};
@@ -36,7 +37,7 @@ use crate::volumes::slack::in_slack;
 use crate::volumes::writes::{Claim, End, Extent};
 use crate::work::{Owner, Part, Work};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -53,9 +54,7 @@ pub(crate) struct BestEffort {
     line: Line,
     readers: Readers,
     behind: Behind,
-    /// Pieces that clear the block that a volume ends in: the first has the memory for it, the others
-    /// wait for that.
-    clearing: VecDeque<Claim>,
+    clearing: Clearing,
     next: u64,
     /// Streams whose opening has failed here: to be closed.
     unopened: Vec<StreamId>,
@@ -103,8 +102,8 @@ struct Operation {
 enum Then {
     /// This is answered.
     Reply(Box<Reply>),
-    /// This is asked again. It is refused where the operation has failed.
-    Ask(Box<Deferred>),
+    /// Who waits for zeros behind the volume's end goes on, and hears where it has failed.
+    Cleared,
 }
 
 impl Operation {
@@ -625,7 +624,7 @@ impl BestEffort {
             };
             self.claim(core, now, piece);
         }
-        if range.behind {
+        if !self.clear_beside(core, now, id) && range.behind {
             self.may_be_behind(core, id, first);
         }
         Ok(())
@@ -638,7 +637,11 @@ impl BestEffort {
         operation.pieces += 1;
         let waits_long = operation.priority == Some(Priority::Background);
         let writer = operation.writer;
-        let claim = core.writes.claim(&mut core.store, extent, piece.blocks.clone(), writer);
+        let blocks = piece.blocks.clone();
+        let claim = match piece.clears {
+            true => core.writes.claim_written(extent, blocks),
+            false => core.writes.claim(&mut core.store, extent, blocks, writer),
+        };
         self.pieces.insert(claim, piece);
         if core.writes.may_start(extent, claim) {
             return self.begin(core, now, claim);
@@ -669,10 +672,8 @@ impl BestEffort {
         if let Some(span) = span {
             for (block, keep) in edges(&piece.bytes, &blocks) {
                 let within = block..block + limits::BLOCK_MIN;
-                let recorded = core.writes.ends.of(&core.store, volume);
-                let recorded = recorded.saturating_sub(EXTENT * index + block);
                 let upto = match location.written.covers(&within) {
-                    true => recorded.min(limits::BLOCK_MIN),
+                    true => core.writes.ends.upto(&core.store, volume, EXTENT * index + block),
                     false => Bytes::ZERO,
                 };
                 first.push(DiskAction::Merge {
@@ -848,12 +849,13 @@ impl BestEffort {
         let piece = self.pieces.remove(&claim).expect("a piece ends once");
         let free = core.writes.end(&mut core.store, piece.extent, claim, end);
         let (volume, index) = piece.extent;
-        if end == End::Written && !piece.bytes.is_empty() {
-            let upto = EXTENT * index + piece.bytes.end;
-            core.writes.ends.written(&core.store, volume, upto);
+        if end == End::Written && piece.span.is_some() {
+            let at = EXTENT * index;
+            let blocks = at + piece.blocks.start..at + piece.blocks.end;
+            core.writes.ends.written(volume, &blocks);
         }
         if piece.clears {
-            self.ended_to_clear(core, now, (claim, volume), end);
+            self.ended_to_clear(core, now, piece.span);
         }
         core.changed(now);
         self.piece_ended(core, now, piece.operation);
@@ -895,8 +897,12 @@ impl BestEffort {
         let start = core.store.volume(volume).map_or(Bytes::ZERO, store::Volume::start);
         let is_gone = !write && offset < start;
         let error = error.map(|error| *error);
-        if let Some(Then::Ask(asked)) = then {
-            return self.ask_again(core, now, *asked, error);
+        if write && error.is_some() {
+            // Some of its bytes may lie behind the end.
+            core.writes.ends.hides(&core.store, volume);
+        }
+        if let Some(Then::Cleared) = then {
+            return self.cleared(core, now, volume, error.as_ref());
         }
         let error = error.or_else(|| is_gone.then_some(Error::GivenUp { start }));
         if let (false, Some(span)) = (write, span) {
@@ -918,7 +924,7 @@ impl BestEffort {
                 Err(error)
             }
             (None, Some(Then::Reply(reply)), _) => Ok(*reply),
-            (None, Some(Then::Ask(_)), _) => unreachable!("asked again above"),
+            (None, Some(Then::Cleared), _) => unreachable!("told above"),
             (None, None, Some(_)) if write => {
                 core.store.note_length(volume, recorded);
                 Ok(Reply::Done)

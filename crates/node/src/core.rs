@@ -153,12 +153,13 @@ impl Core {
         for (index, setup) in setups.into_iter().enumerate() {
             disks.push(Disk::new(&config, DiskIndex(index as u16), setup, &store)?);
         }
+        let writes = Writes::on(&store);
         Ok(Self {
             config,
             store: CopyOnWrite::new(store),
             disks,
             arena: Arena::new(config.memory),
-            writes: Writes::default(),
+            writes,
             commits: Commits::default(),
             services: Services::default(),
             reserves: Reserves::default(),

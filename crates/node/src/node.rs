@@ -205,7 +205,7 @@ impl Node {
         }
         if let Some(block) = self.unclear_before(&op) {
             let what = (ticket, who.clone(), op, arrived);
-            return self.best_effort.clear_behind_end(&mut self.core, now, block, what);
+            return self.best_effort.clear_before(&mut self.core, now, block, what);
         }
         match op {
             Op::VolumeCreate { .. }
@@ -569,8 +569,8 @@ impl Node {
         if shrinks && fits.is_ok() {
             fits = self.core.store.resize(volume, size).map_err(Error::from);
             self.core.writes.note_change(volume);
-            if size < recorded {
-                self.core.writes.ends.cut(volume);
+            if size < recorded && fits.is_ok() {
+                self.core.writes.ends.hides(&self.core.store, volume);
             }
         }
         for promise in promised {
@@ -710,6 +710,8 @@ impl Node {
             self.core.answer(ticket, end);
         }
         if stream.mode.writes() {
+            // It may have filled more than it said.
+            self.core.writes.ends.hides(&self.core.store, stream.volume);
             self.core.log_leaves(now, stream.volume);
         }
         self.try_wider_profiles(now);

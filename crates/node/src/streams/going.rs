@@ -61,15 +61,6 @@ impl Stream {
             core.answer(ticket, Err(Error::Invalid { what: "offset", rule }));
             return self.load(core, now);
         }
-        // What it has written itself has zeros behind it.
-        let ends_elsewhere = core.writes.ends.of(&core.store, self.volume) > self.written();
-        let unclear = core.writes.ends.unclear(&core.store, self.volume);
-        if ends_elsewhere && unclear.is_some_and(|block| block < to) {
-            let rule = "up to the end of what is recorded, or behind it once that was written over: \
-                        bytes that were cut off, or never synced, may lie behind the end";
-            core.answer(ticket, Err(Error::Invalid { what: "offset", rule }));
-            return self.load(core, now);
-        }
         self.promise_no_more(core);
         // What was loaded and never written is forgotten.
         let slots = (0..self.window.len()).map(|_| Slot::Open).collect();

@@ -145,6 +145,11 @@ impl Node {
         if let Some(error) = self.core.read_only() {
             return Err(error);
         }
+        // Asked again after a while, it may find another end than at first.
+        let unclear = self.core.writes.ends.unclear(&self.core.store, volume);
+        if unclear.is_some() {
+            return Err(Error::VolumeBusy { name: String::from(name), streams: 0 });
+        }
         let writers = u64::from(self.writer_of(name).is_some());
         if writers > 0 || self.best_effort.writes(volume) {
             return Err(Error::VolumeBusy { name: String::from(name), streams: writers });

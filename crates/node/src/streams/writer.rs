@@ -190,10 +190,6 @@ impl Stream {
     fn note_written(&mut self, core: &mut Core, now: Instant) {
         self.give_up_ahead(core, now);
         if self.has_recorded() {
-            // Room is zeros before a program has it, so that zeros lie behind what is written of it.
-            if !self.written().is_multiple_of(limits::BLOCK_MIN) {
-                core.writes.ends.written(&core.store, self.volume, self.written());
-            }
             core.store.note_length(self.volume, self.written());
         }
         let covered = self.covered(core);

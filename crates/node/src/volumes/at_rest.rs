@@ -4,7 +4,7 @@
 use crate::api::*;
 use crate::best_effort::{Deferred, Flushed};
 use crate::core::Core;
-use crate::limits::{self, BLOCK_MIN};
+use crate::limits;
 use crate::node::Node;
 use crate::volumes::permission;
 use alloc::vec::Vec;
@@ -29,32 +29,37 @@ impl Node {
         first.into_iter().chain(second).collect()
     }
 
-    /// The volume, and the block that it ends in, where this moves the end on over bytes that it does
-    /// not write, and that are not known to be zeros.
+    /// The volume, and the block that it ends in, where this waits until zeros lie behind the end: it moves
+    /// the end on over bytes that it does not write, or needs a volume whose end is being cleared.
     pub(crate) fn unclear_before(&self, op: &Op) -> Option<(VolumeId, Bytes)> {
-        let (name, from) = match op {
-            Op::Staged(op) => return self.unclear_before(op),
-            Op::VolumeExtend { name, length } => (name, *length),
-            Op::Write { volume, range, .. } => (volume, range.offset.round_down(BLOCK_MIN)),
-            Op::StreamOpen { volume, mode, start, .. }
-            | Op::WindowOpen { volume, mode, start, .. }
-                if mode.writes() =>
-            {
-                (volume, *start)
-            }
-            Op::Open { opening, .. } if opening.mode.writes() => (&opening.volume, opening.start),
-            _ => return None,
-        };
         let Core { store, writes, .. } = &self.core;
-        let volume = store.find(name)?.id();
-        let block = writes.ends.unclear(store, volume)?;
-        let is_over = match op {
-            Op::VolumeExtend { .. } => from > writes.ends.of(store, volume),
-            _ => from > block,
+        let unclear = |name: &str| {
+            let volume = store.find(name)?.id();
+            writes.ends.unclear(store, volume).map(|(block, end)| ((volume, block), end))
         };
-        // What a writer does is its own; and what would be refused anyway is not prepared.
-        (is_over && self.writer_of(name).is_none() && self.core.read_only().is_none())
-            .then_some((volume, block))
+        let is_being_cleared = |name: &str| {
+            let volume = store.find(name).map(store::Volume::id);
+            volume.is_some_and(|volume| self.best_effort.clears_end_of(volume))
+        };
+        let needed = needs_rest(op).into_iter().flatten();
+        if let Some(name) = needed.into_iter().find(|name| is_being_cleared(name)) {
+            return unclear(name).map(|(block, _)| block);
+        }
+        // A writer has found it clear; and what would be refused anyway is not prepared.
+        let prepares = |name| self.writer_of(name).is_none() && self.core.read_only().is_none();
+        match op {
+            Op::Staged(op) => self.unclear_before(op),
+            Op::VolumeExtend { name, length } => {
+                let (block, end) = unclear(name)?;
+                (*length > end && prepares(name)).then_some(block)
+            }
+            _ => {
+                // It may go anywhere, and write what it finds there.
+                let name = opened_to_write(op)?;
+                let (block, _) = unclear(name)?;
+                prepares(name).then_some(block)
+            }
+        }
     }
 
     /// Who waited for writes that were behind goes on where these have ended, a few at a time. Then writes are
@@ -92,6 +97,16 @@ impl Node {
         let of = Some(Flushed { volume, told, is_writer });
         self.best_effort.sync(&mut self.core, now, ticket, of);
     }
+}
+
+/// The volume that is opened by this for a stream that writes.
+fn opened_to_write(op: &Op) -> Option<&str> {
+    let (name, mode) = match op {
+        Op::StreamOpen { volume, mode, .. } | Op::WindowOpen { volume, mode, .. } => (volume, mode),
+        Op::Open { opening, .. } => (&opening.volume, &opening.mode),
+        _ => return None,
+    };
+    mode.writes().then_some(name)
 }
 
 /// The volumes, by name, of which no write may be behind when this is done.

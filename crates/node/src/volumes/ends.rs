@@ -1,58 +1,81 @@
 //! What lies behind the end of a volume's recorded bytes, in the 4 KiB block that they end in.
 //!
 //! Who reads takes nothing from behind the end. But the end moves on, and then it would be read: what
-//! was cut off, or what a write left there that was not synced before a crash. So a block that is
-//! merged takes nothing of the disk's from behind the end; and what moves the end over bytes that it
-//! does not write itself (a write or a writer further on, a length that is said) waits until they are
-//! zeros (`best_effort/behind_end.rs`).
+//! was cut off, or what a write left there that was not synced before a crash. So a block that may hide
+//! something is merged with nothing of the disk's from behind the end; and what moves the end over bytes
+//! that it does not write itself (a write or a writer further on, a length that is said) waits until
+//! they are zeros (`best_effort/behind_end.rs`).
 //!
-//! Invariant: a volume has an entry here only where zeros lie behind it, in its block.
-
-use alloc::collections::BTreeMap;
-use store::{Store, VolumeId};
-use units::Bytes;
+//! Blocks behind that one hide nothing: what was written to them was written since the pool was opened,
+//! or since the last cut, by operations that have not ended.
+//!
+//! Invariant: where a stream that writes is open, the end hides nothing.
+//!
+//! A block may hide something where the pool was opened with it, after a cut, after a write that has
+//! failed, and after a stream: until all of it was written once more.
 
 use crate::limits::BLOCK_MIN;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Range;
+use store::{EXTENT, Store, VolumeId};
+use units::Bytes;
 
-/// Where the bytes end that writes have left on disks since the pool was opened.
+/// Volumes, and the blocks that they ended in when these came to hide something, perhaps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ends(BTreeMap<VolumeId, Bytes>);
 
 impl Ends {
-    /// The end of what is recorded, or was written by operations that have not ended.
-    pub fn of(&self, store: &Store, volume: VolumeId) -> Bytes {
-        let recorded = store.volume(volume).map_or(Bytes::ZERO, store::Volume::length);
-        self.0.get(&volume).map_or(recorded, |&end| end.max(recorded))
+    /// Of a pool that was just opened. Cost: one look at each volume.
+    pub fn found(store: &Store) -> Self {
+        let mut ends = Self::default();
+        let volumes: Vec<VolumeId> = store.volumes().map(|volume| volume.id()).collect();
+        volumes.into_iter().for_each(|volume| ends.hides(store, volume));
+        ends
     }
 
-    /// A block that was merged, or whole ones, were written up to here.
-    pub fn written(&mut self, store: &Store, volume: VolumeId, upto: Bytes) {
-        if upto > self.of(store, volume) {
-            self.0.insert(volume, upto);
+    /// The block that the volume ends in may hide something from now on.
+    pub fn hides(&mut self, store: &Store, volume: VolumeId) {
+        match end(store, volume) {
+            Some((end, block)) if end > block => self.0.insert(volume, block),
+            _ => self.0.remove(&volume),
+        };
+    }
+
+    /// These whole blocks were written, with nothing from behind the end.
+    pub fn written(&mut self, volume: VolumeId, blocks: &Range<Bytes>) {
+        if self.0.get(&volume).is_some_and(|block| blocks.contains(block)) {
+            self.0.remove(&volume);
         }
     }
 
-    /// Zeros lie behind the end.
-    pub fn cleared(&mut self, store: &Store, volume: VolumeId) {
-        let end = self.of(store, volume);
-        self.0.insert(volume, end);
-    }
-
-    /// Some of the volume is cut off, or all of it.
-    pub fn cut(&mut self, volume: VolumeId) {
+    pub fn forget(&mut self, volume: VolumeId) {
         self.0.remove(&volume);
     }
 
-    /// The block that the volume ends in, where it is not known that zeros lie behind the end.
-    pub fn unclear(&self, store: &Store, volume: VolumeId) -> Option<Bytes> {
-        let end = self.of(store, volume);
-        let block = end.round_down(BLOCK_MIN);
-        // A ring ends where its one writer is, which begins at a whole block.
-        if end == block || self.0.get(&volume) == Some(&end) || store.volume(volume)?.is_ring() {
-            return None;
-        }
-        let location = store.locate(volume, block / store::EXTENT)?;
-        let within = block % store::EXTENT;
-        location.written.covers(&(within..within + BLOCK_MIN)).then_some(block)
+    /// The block that the volume ends in, and the end, where it may hide something.
+    pub fn unclear(&self, store: &Store, volume: VolumeId) -> Option<(Bytes, Bytes)> {
+        let known = *self.0.get(&volume)?;
+        let (end, block) = end(store, volume)?;
+        let location = store.locate(volume, block / EXTENT)?;
+        let within = block % EXTENT;
+        let was_written = location.written.covers(&(within..within + BLOCK_MIN));
+        (known == block && end > block && was_written).then_some((block, end))
     }
+
+    /// How much of this block is the volume's: no less than what was written to it since it hides
+    /// nothing.
+    pub fn upto(&self, store: &Store, volume: VolumeId, block: Bytes) -> Bytes {
+        match self.unclear(store, volume) {
+            Some((hiding, end)) if hiding == block => end - block,
+            _ => BLOCK_MIN,
+        }
+    }
+}
+
+/// Where the volume ends, and the block that this is in; none of a ring, which ends where its one writer
+/// is, and that begins at a whole block.
+fn end(store: &Store, volume: VolumeId) -> Option<(Bytes, Bytes)> {
+    let found = store.volume(volume).filter(|found| !found.is_ring())?;
+    Some((found.length(), found.length().round_down(BLOCK_MIN)))
 }

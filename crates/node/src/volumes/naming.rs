@@ -5,7 +5,6 @@
 //! rename of a directory takes all that lies under it, in one step.
 
 use crate::api::*;
-use crate::core::Core;
 use crate::limits;
 use crate::node::Node;
 use crate::volumes::permission;
@@ -280,11 +279,6 @@ impl Node {
         if length > size {
             let rule = "at most the volume's size: make it larger first";
             return Err(Error::Invalid { what: "length", rule });
-        }
-        let Core { store, writes, .. } = &self.core;
-        if length > writes.ends.of(store, volume) && writes.ends.unclear(store, volume).is_some() {
-            // A writer has the volume's writes to itself.
-            return Err(Error::VolumeBusy { name: String::from(name), streams: 1 });
         }
         self.core.writes.note_change(volume);
         self.core.store.note_length(volume, length);

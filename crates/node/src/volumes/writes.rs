@@ -88,6 +88,11 @@ pub(crate) enum End {
 }
 
 impl Writes {
+    /// Of a pool that was just opened.
+    pub(crate) fn on(store: &Store) -> Self {
+        Self { ends: Ends::found(store), ..Self::default() }
+    }
+
     /// From now on it is remembered whether the extent is written to.
     pub(crate) fn watch(&mut self, extent: Extent) {
         self.watched.insert(extent, false);
@@ -198,7 +203,7 @@ impl Writes {
         self.changed.remove(&volume);
         self.kept.forget(volume);
         self.cache.forget(volume);
-        self.ends.cut(volume);
+        self.ends.forget(volume);
     }
 
     /// What programs have had of a volume from memory since the pool was opened.
@@ -270,6 +275,11 @@ impl Writes {
             false => range.start.min(written(store, extent).watermark()),
         };
         self.push(extent, from..range.end, writer)
+    }
+
+    /// The same of blocks that were written before, so that they leave no hole.
+    pub(crate) fn claim_written(&mut self, extent: Extent, range: Range<Bytes>) -> Claim {
+        self.push(extent, range, None)
     }
 
     fn push(&mut self, extent: Extent, range: Range<Bytes>, writer: Option<Writer>) -> Claim {

@@ -2,8 +2,10 @@
 //! off, or that a crash left of a write that was never synced, do not come back when the end moves on.
 
 use crate::driver::*;
-use node::{DiskIndex, Error, Mode, Op, Reply, Ticket};
+use node::{DiskIndex, Error, Mode, Op, Placement, Reply, Ticket};
+
 use std::collections::BTreeMap;
+use store::{Blocks, Store};
 use units::{Bytes, Direction};
 
 const FILE: &str = "file";
@@ -106,20 +108,19 @@ fn nor_when_a_writer_is_opened_further_on() {
 }
 
 #[test]
-fn a_writer_does_not_go_over_an_end_that_may_hide_something() {
-    let mut driver = appended_and_killed();
-    let writer = driver.writer(FILE, usual());
-    let told = driver.ask(Op::StreamSeek { stream: writer, to: Bytes::mib(1) });
-    assert!(matches!(told, Err(Error::Invalid { what: "offset", .. })), "{told:?}");
-    let told = driver.ask(extend(5000));
-    assert!(matches!(told, Err(Error::VolumeBusy { streams: 1, .. })), "{told:?}");
-    // Its own end hides nothing.
-    driver.put_all(writer, 1, bytes(200));
-    let told = driver.ask(Op::StreamSeek { stream: writer, to: Bytes::mib(1) });
-    assert!(matches!(told, Ok(Reply::Ready { .. })), "{told:?}");
-    driver.put_all(writer, 6, BLOCK);
-    driver.close(writer).unwrap();
-    assert_clear(&mut driver, 200);
+fn nor_when_a_writer_goes_further_on_or_the_length_is_raised_beside_it() {
+    for raises in [false, true] {
+        let mut driver = appended_and_killed();
+        let writer = driver.writer(FILE, usual());
+        if raises {
+            driver.done(extend(5000));
+        }
+        let told = driver.ask(Op::StreamSeek { stream: writer, to: Bytes::mib(1) });
+        assert!(matches!(told, Ok(Reply::Ready { .. })), "{told:?}");
+        driver.put_all(writer, 6, BLOCK);
+        driver.close(writer).unwrap();
+        assert_clear(&mut driver, 100);
+    }
 }
 
 #[test]
@@ -165,6 +166,147 @@ fn a_write_that_waits_for_that_loses_nothing_and_gives_its_memory_back() {
         }
         assert_eq!(length(&driver), if fails { 100 } else { 72_060 });
     }
+}
+
+/// A stream that reads and writes loads its window: nothing from behind the end is in it.
+#[test]
+fn nor_when_a_stream_is_opened_that_changes_what_it_reads() {
+    let mut driver = appended_and_killed();
+    let (stream, _) = driver.stream(open_window(FILE, Mode::Update, usual(), 3));
+    assert_clear(&mut driver, 100);
+    driver.close(stream).unwrap();
+}
+
+/// A program fills more of its room than it says, and goes.
+#[test]
+fn what_a_writer_filled_and_never_said_is_not_read() {
+    let mut driver = Setup::new(1).open();
+    driver.volume(FILE, Bytes::mib(4));
+    let writer = driver.writer(FILE, usual());
+    let room = driver.ask(Op::StreamRoom { stream: writer, len_max: BLOCK });
+    let Ok(Reply::Room { room }) = room else { panic!("{room:?}") };
+    driver.memory.put(room.offset, &pattern(1, Bytes::ZERO, bytes(3000)));
+    driver.done(Op::StreamWrite { stream: writer, len: bytes(100) });
+    driver.close(writer).unwrap();
+    driver.done(extend(5000));
+    assert_clear(&mut driver, 100);
+}
+
+/// Two pieces of one write, of which the second ends first: the block of the first is not clear yet.
+#[test]
+fn an_end_is_not_clear_because_a_later_piece_of_a_write_has_ended() {
+    for slow in [0, 1].map(DiskIndex) {
+        let mut driver = Setup::new(2).open();
+        driver.recorded(FILE, Bytes::mib(4), Bytes::mib(2), 1);
+        let mib = Bytes::MIB.get();
+        let places = [Bytes::ZERO, Bytes::MIB].map(|at| driver.place(FILE, at));
+        driver.done(cut(mib - 3996));
+        driver.done(resize(FILE, Bytes::mib(4)));
+        for place in places {
+            driver.slow_at(slow, place..place + Bytes::MIB, ms(3000));
+        }
+        let over = driver.begin_write(FILE, 2, bytes(mib - 3896), bytes(3896 + 4096));
+        driver.run(ms(200));
+        let raised = driver.begin(extend(mib - 96));
+        let further = driver.begin_write(FILE, 3, bytes(2 * mib + 10), bytes(10));
+        for ticket in [over, raised, further] {
+            assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+        }
+        let found = driver.read(FILE, bytes(mib - 4096), Bytes::kib(4)).expect("read");
+        assert_eq!(found[..100], pattern(1, bytes(mib - 4096), bytes(100)));
+        assert!(found[100..200].iter().all(|&byte| byte == 0), "bytes from behind the end");
+        assert_eq!(found[200..], pattern(2, bytes(mib - 3896), bytes(3896)));
+    }
+}
+
+/// A write of which one half has failed: the other half lies behind the end.
+#[test]
+fn what_a_write_left_that_failed_is_not_read_in_the_block_of_the_end() {
+    let mut driver = Setup::new(2).open();
+    driver.recorded(FILE, Bytes::mib(4), Bytes::mib(2), 1);
+    let mib = Bytes::MIB.get();
+    let [_, place] = [Bytes::ZERO, Bytes::MIB].map(|at| driver.place(FILE, at));
+    driver.done(cut(mib - 3996));
+    driver.done(resize(FILE, Bytes::mib(4)));
+    driver.break_at(DiskIndex(1), place..place + Bytes::MIB, None);
+    let ticket = driver.begin_write(FILE, 2, bytes(mib - 3896), bytes(3896 + 4096));
+    assert!(matches!(driver.wait(ticket), Err(Error::Device { .. })));
+    driver.done(extend(mib));
+    let found = driver.read(FILE, bytes(mib - 4096), Bytes::kib(4)).expect("read");
+    assert_eq!(found[..100], pattern(1, bytes(mib - 4096), bytes(100)));
+    assert!(found[100..].iter().all(|&byte| byte == 0), "bytes from behind the end");
+}
+
+/// Of two writes of the same bytes the later one stays, also where the first one waits for zeros.
+#[test]
+fn writes_of_the_same_bytes_keep_their_order() {
+    let mut driver = appended_and_killed();
+    let first = driver.begin_write(FILE, 5, bytes(9000), bytes(50));
+    let second = driver.begin_write(FILE, 6, bytes(200), bytes(9300));
+    for ticket in [first, second] {
+        assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    }
+    let found = driver.read(FILE, Bytes::kib(8), Bytes::kib(4)).expect("read");
+    assert_eq!(found[808..858], pattern(6, bytes(9000), bytes(50)));
+}
+
+/// The metadata has no room for more extents with holes. The block that is cleared lies behind one.
+#[test]
+fn clearing_an_end_shows_nothing_of_the_hole_before_it() {
+    let full = |store: &mut Store| {
+        let file = store.create(FILE, Bytes::mib(2), &Placement::default()).unwrap();
+        let holes = store.create("holes", Bytes::mib(5_000), &Placement::default()).unwrap();
+        let hole = Blocks::of(&(Bytes::kib(256)..Bytes::kib(260)));
+        let volumes = std::iter::once((file, 0)).chain((0..).map(|extent| (holes, extent)));
+        for (volume, extent) in volumes {
+            if !store.reserve_scattered() {
+                break;
+            }
+            store.note_written(volume, extent, &hole);
+            store.release_scattered();
+        }
+        store.note_length(holes, Bytes::mib(5_000));
+        store.note_length(file, Bytes::kib(256) + Bytes::new(100));
+    };
+    let profiles = vec![profile(Bytes::mib(6_000), ms(1), ms(1))];
+    let mut driver = Setup { profiles, before: full, ..Setup::new(1) }.open();
+    let place = driver.place(FILE, Bytes::kib(256));
+    driver.disks[0].write(place - Bytes::kib(256), &vec![9; 260 << 10]);
+    driver.done(extend(512 << 10));
+    let found = driver.read(FILE, Bytes::ZERO, Bytes::kib(260)).expect("read");
+    assert!(found[..256 << 10].iter().all(|&byte| byte == 0), "what another volume had");
+    let last = &found[256 << 10..];
+    assert!(last[..100].iter().all(|&byte| byte == 9) && last[100..].iter().all(|&byte| byte == 0));
+}
+
+/// However many wait for the same end, each is answered.
+#[test]
+fn thousands_that_wait_for_one_end_are_answered() {
+    let mut driver = appended_and_killed();
+    driver.disks[0].holds = true;
+    let extensions = (0..5_000).map(|n| driver.begin(extend(5_000 + n))).collect::<Vec<_>>();
+    driver.disks[0].holds = false;
+    for ticket in extensions {
+        assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    }
+    assert_clear(&mut driver, 100);
+    assert_eq!(length(&driver), 9_999);
+}
+
+/// What is asked of a volume whose end is being cleared waits, and is not refused.
+#[test]
+fn a_volume_whose_end_is_being_cleared_is_not_called_busy() {
+    let mut driver = appended_and_killed();
+    driver.disks[0].holds = true;
+    let raised = driver.begin(extend(5_000));
+    let opened = driver.begin(open(FILE, Mode::Write, usual(), Bytes::ZERO));
+    driver.run(ms(50));
+    assert!(!driver.is_answered(raised) && !driver.is_answered(opened));
+    driver.disks[0].holds = false;
+    assert_eq!(driver.wait(raised), Ok(Reply::Done));
+    let Ok(Reply::Stream { stream, .. }) = driver.wait(opened) else { panic!("not opened") };
+    driver.close(stream).unwrap();
+    assert_clear(&mut driver, 100);
 }
 
 /// A write over two extents of which one half was committed by another program's sync, and which had not
