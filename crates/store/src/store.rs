@@ -63,8 +63,6 @@ pub struct Store {
     pub(crate) vacated: Freed,
     log: Log,
     pub(crate) staged: Staged,
-    /// Extents with blocks that were written behind the end of what is recorded, which no record has.
-    ahead: Extents,
     running: Option<Running>,
     scattered: Scattered,
     /// What a checkpoint takes at the most, but for extents with holes.
@@ -97,7 +95,7 @@ pub(crate) struct Staged {
     /// Disks with another profile.
     pub(crate) profiles: BTreeSet<DiskIndex>,
     /// Extents of which more blocks were written.
-    written: Extents,
+    written: BTreeMap<VolumeId, BTreeSet<u32>>,
     /// Volumes whose length rose.
     lengths: BTreeSet<VolumeId>,
     /// Volumes that were written, and whose times are those of the last write.
@@ -111,9 +109,6 @@ pub(crate) struct Staged {
     /// An empty record is wanted.
     closing: bool,
 }
-
-/// Extents, by their volumes.
-type Extents = BTreeMap<VolumeId, BTreeSet<u32>>;
 
 /// Extents that were written with holes, each of which takes
 /// [`SCATTERED_SIZE`] in a checkpoint.
@@ -156,7 +151,6 @@ impl Store {
             state,
             log,
             staged: Staged::default(),
-            ahead: Extents::new(),
             running: None,
             scattered: Scattered::default(),
             described: 0,
@@ -359,7 +353,6 @@ impl Store {
         self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
         self.stage(Change::Delete { volume: id });
         self.staged.written.remove(&id);
-        self.ahead.remove(&id);
         self.staged.lengths.remove(&id);
         self.staged.touched.remove(&id);
         self.staged.given_up.remove(&id);
@@ -432,9 +425,6 @@ impl Store {
         if length > volume.length {
             volume.length = length;
             self.staged.lengths.insert(id);
-            if let Some(extents) = self.ahead.remove(&id) {
-                self.staged.written.entry(id).or_default().extend(extents);
-            }
         }
     }
 
@@ -494,7 +484,6 @@ impl Store {
         self.write_profiles(&staged.profiles);
         staged.recorded = self.times_of_recordings(&staged.lengths);
         let record = Payload::new(self.record(&staged));
-        self.note_ahead(&staged);
         self.record_longest = self.record_longest.max(Bytes::new(record.size() as u64) * 2);
         self.write_log(&staged, &record);
         self.closed = closed;
@@ -502,18 +491,6 @@ impl Store {
         self.next = CommitId(id.0 + 1);
         self.running = Some(Running { id, freed: staged.freed, given_up: staged.given_up });
         Some(id)
-    }
-    /// Extents with blocks that this record leaves out, since they lie behind the end of what is
-    /// recorded: they come again when the end has come so far.
-    fn note_ahead(&mut self, staged: &Staged) {
-        for (&id, extents) in &staged.written {
-            let volume = &self.state.volumes[&id];
-            let is_ahead = |&&index: &&u32| volume.blocks(index) != volume.recorded_blocks(index);
-            let ahead: BTreeSet<u32> = extents.iter().filter(is_ahead).copied().collect();
-            if !ahead.is_empty() {
-                self.ahead.entry(id).or_default().extend(ahead);
-            }
-        }
     }
     /// Writes the record, and a part of the next checkpoint beside it; or a checkpoint at
     /// once, where there is no room for the record.
@@ -696,17 +673,17 @@ impl Store {
             encoder.change(&Change::GivenUp { volume, first });
         }
         for (&id, extents) in staged.written.iter().filter(|(id, _)| wanted(Some(**id))) {
-            let volume = &self.state.volumes[&id];
-            let recorded = |&index| Some((index, volume.recorded_blocks(index)?));
-            let recorded = extents.iter().filter_map(recorded);
-            let recorded: Vec<(u32, Blocks)> =
-                recorded.filter(|(_, blocks)| !blocks.is_empty()).collect();
-            for &(index, blocks) in recorded.iter().filter(|(_, blocks)| !blocks.is_prefix()) {
-                encoder.change(&Change::Scattered { volume: id, index, blocks });
+            let Volume { written, scattered, .. } = &self.state.volumes[&id];
+            let marks: Vec<(u32, u16)> =
+                extents.iter().filter_map(|&i| Some((i, *written.get(i as usize)?))).collect();
+            for (index, _) in &marks {
+                if let Some(&blocks) = scattered.get(index) {
+                    encoder.change(&Change::Scattered { volume: id, index: *index, blocks });
+                }
             }
-            for run in recorded.chunk_by(|a, b| a.0 + 1 == b.0) {
-                let marks: Vec<u16> = run.iter().map(|(_, blocks)| blocks.count_first()).collect();
-                encoder.watermarks(id, run[0].0, &marks);
+            for run in marks.chunk_by(|a, b| a.0 + 1 == b.0) {
+                let blocks: Vec<u16> = run.iter().map(|&(_, blocks)| blocks).collect();
+                encoder.watermarks(id, run[0].0, &blocks);
             }
         }
         for &volume in staged.lengths.iter().filter(|id| wanted(Some(**id))) {

@@ -132,18 +132,6 @@ impl Volume {
         let scattered = self.scattered.get(&index).copied();
         Some(scattered.unwrap_or_else(|| Blocks::first(BLOCK * u64::from(watermark))))
     }
-    /// Of the blocks of extent `index` that were written, those that are recorded: bytes behind the end
-    /// of a volume are of writes that have not ended, and after a crash nobody's.
-    pub(crate) fn recorded_blocks(&self, index: u32) -> Option<Blocks> {
-        let blocks = self.blocks(index)?;
-        if self.is_ring() {
-            // It is written by one stream, from its end on.
-            return Some(blocks);
-        }
-        let before = EXTENT.get() * u64::from(index);
-        let recorded = Bytes::new(self.length.saturating_sub(before)).min(EXTENT);
-        Some(blocks.intersection(&Blocks::first(recorded)))
-    }
     /// These blocks of an extent of the volume were written, too. True where that is news.
     pub(crate) fn add(&mut self, index: u32, blocks: Blocks) -> bool {
         let before = self.blocks(index).expect("an extent of the volume");
@@ -156,7 +144,7 @@ impl Volume {
     }
     /// Exactly these blocks of an extent of the volume were written.
     pub(crate) fn set(&mut self, index: u32, blocks: Blocks) {
-        self.written[index as usize] = blocks.count_first();
+        self.written[index as usize] = (blocks.watermark() / BLOCK) as u16;
         if blocks.is_prefix() {
             self.scattered.remove(&index);
         } else {

@@ -6,8 +6,9 @@
 //! that it does not write itself (a write or a writer further on, a length that is said) waits until
 //! they are zeros (`best_effort/behind_end.rs`).
 //!
-//! Blocks behind that one hide nothing: what was written to them was written since the pool was opened,
-//! or since the last cut, by operations that have not ended.
+//! Blocks behind that one were written since the last cut by operations that had not ended, or had
+//! failed. (Where such an operation was over several extents, a commit may have what of it had ended by
+//! then: after a crash the end moves on over that as it is.)
 //!
 //! Invariant: where a stream that writes is open, the end hides nothing.
 //!

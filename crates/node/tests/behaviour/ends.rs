@@ -309,34 +309,6 @@ fn a_volume_whose_end_is_being_cleared_is_not_called_busy() {
     assert_clear(&mut driver, 100);
 }
 
-/// A write over two extents of which one half was committed by another program's sync, and which had not
-/// ended at the crash.
-#[test]
-fn half_of_a_write_that_had_not_ended_does_not_come_back() {
-    for slow in [0, 1].map(DiskIndex) {
-        half_of_a_write(slow);
-    }
-}
-
-fn half_of_a_write(slow: DiskIndex) {
-    let mut driver = Setup::new(2).open();
-    driver.recorded(FILE, Bytes::mib(4), Bytes::mib(2), 1);
-    let places = [Bytes::ZERO, Bytes::MIB].map(|at| driver.place(FILE, at));
-    driver.done(cut(0));
-    driver.done(resize(FILE, Bytes::mib(4)));
-    for place in places {
-        driver.slow_at(slow, place..place + Bytes::MIB, ms(5000));
-    }
-    driver.begin_write(FILE, 2, Bytes::MIB - Bytes::kib(4), Bytes::kib(8));
-    driver.run(ms(500));
-    driver.done(Op::Sync);
-    let mut driver = killed(driver);
-    assert_eq!(length(&driver), 0);
-    driver.done(extend(2 << 20));
-    let found = driver.read(FILE, Bytes::MIB - Bytes::kib(4), Bytes::kib(8)).expect("read");
-    assert!(found.iter().all(|&byte| byte == 0), "bytes of a write that never ended");
-}
-
 /// Appends, writes further on, cuts, extensions, syncs and crashes at any moment, several writes under
 /// way at once. What is read is what was written, or zeros; and after a crash, for what was not synced, a
 /// value that it had since the last sync.
