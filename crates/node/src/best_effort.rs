@@ -107,6 +107,36 @@ enum Then {
 }
 
 impl Operation {
+    /// A write of zeros alone within this range, which needs no memory of its asker, and after which no
+    /// more is recorded than before.
+    fn of_zeros(
+        ticket: Ticket,
+        now: Instant,
+        volume: VolumeId,
+        range: Range<Bytes>,
+        then: Then,
+    ) -> Self {
+        Self {
+            ticket: Some(ticket),
+            uid: 0,
+            waiting: Vec::new(),
+            volume,
+            handle: None,
+            offset: range.start,
+            end: range.end,
+            span: None,
+            is_of_line: false,
+            kept: Kept::from(now),
+            recorded: Bytes::ZERO,
+            write: true,
+            priority: None,
+            writer: None,
+            pieces: 0,
+            error: None,
+            then: Some(then),
+        }
+    }
+
     fn holder(&self) -> Holder {
         Holder { volume: self.volume, handle: self.handle }
     }
@@ -888,6 +918,11 @@ impl BestEffort {
         }
         let Operation { ticket, uid, waiting, volume, offset, span, recorded, .. } = operation;
         let Operation { write, error, then, .. } = operation;
+        if write && error.is_some() && !self.writes(volume) {
+            // Some of its bytes may lie behind the end. (So may those of another write that has not
+            // ended, and these are its own.)
+            core.writes.ends.hides(&core.store, volume);
+        }
         if self.behind.remove(id, uid) {
             self.ended_behind(core, volume, recorded, error);
             self.give(core, now, span.expect("it was written from"));
@@ -897,10 +932,6 @@ impl BestEffort {
         let start = core.store.volume(volume).map_or(Bytes::ZERO, store::Volume::start);
         let is_gone = !write && offset < start;
         let error = error.map(|error| *error);
-        if write && error.is_some() {
-            // Some of its bytes may lie behind the end.
-            core.writes.ends.hides(&core.store, volume);
-        }
         if let Some(Then::Cleared) = then {
             return self.cleared(core, now, volume, error.as_ref());
         }

@@ -15,7 +15,6 @@ use crate::api::*;
 use crate::core::Core;
 use crate::limits::BLOCK_MIN;
 use crate::memory::arena::Use;
-use crate::volumes::services::Kept;
 use crate::volumes::writes::{Claim, End};
 use crate::work::Part;
 use alloc::boxed::Box;
@@ -93,25 +92,13 @@ impl BestEffort {
             return others.push(waits);
         }
         self.clearing.waiting.insert(volume, vec![waits]);
-        let operation = self.open(Operation {
-            ticket: Some(ticket),
-            uid: 0,
-            waiting: Vec::new(),
+        let operation = self.open(Operation::of_zeros(
+            ticket,
+            now,
             volume,
-            handle: None,
-            offset: block,
-            end: block + BLOCK_MIN,
-            span: None,
-            is_of_line: false,
-            kept: Kept::from(now),
-            recorded: Bytes::ZERO,
-            write: true,
-            priority: None,
-            writer: None,
-            pieces: 0,
-            error: None,
-            then: Some(Then::Cleared),
-        });
+            block..block + BLOCK_MIN,
+            Then::Cleared,
+        ));
         let within = block % EXTENT;
         let piece = Piece {
             operation,

@@ -3,7 +3,6 @@
 use super::{BestEffort, Operation, Piece, Then};
 use crate::api::*;
 use crate::core::Core;
-use crate::volumes::services::Kept;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -32,25 +31,8 @@ impl BestEffort {
         let Gap { volume, extent, range } = gap;
         let all = EXTENT * extent..EXTENT * extent + range.end;
         let placed = core.place_all(now, volume, &all);
-        let id = self.open(Operation {
-            ticket: Some(ticket),
-            uid: 0,
-            waiting: Vec::new(),
-            volume,
-            handle: None,
-            offset: EXTENT * extent,
-            end: EXTENT * extent + range.end,
-            span: None,
-            is_of_line: false,
-            kept: Kept::from(now),
-            recorded: Bytes::ZERO,
-            write: true,
-            priority: None,
-            writer: None,
-            pieces: 0,
-            error: None,
-            then: Some(Then::Reply(Box::new(then))),
-        });
+        let id =
+            self.open(Operation::of_zeros(ticket, now, volume, all, Then::Reply(Box::new(then))));
         let piece = Piece {
             operation: id,
             extent: (volume, extent),

@@ -10,7 +10,7 @@
 //! failed. (Where such an operation was over several extents, a commit may have what of it had ended by
 //! then: after a crash the end moves on over that as it is.)
 //!
-//! Invariant: where a stream that writes is open, the end hides nothing.
+//! Invariant: where a stream that writes is open, the end hides nothing that was there before it.
 //!
 //! A block may hide something where the pool was opened with it, after a cut, after a write that has
 //! failed, and after a stream: until all of it was written once more.

@@ -2,7 +2,7 @@
 //! off, or that a crash left of a write that was never synced, do not come back when the end moves on.
 
 use crate::driver::*;
-use node::{DiskIndex, Error, Mode, Op, Placement, Reply, Ticket};
+use node::{DiskIndex, Error, Mode, Op, Placement, Priority, Reply, Target, Ticket, WriteRange};
 
 use std::collections::BTreeMap;
 use store::{Blocks, Store};
@@ -235,6 +235,89 @@ fn what_a_write_left_that_failed_is_not_read_in_the_block_of_the_end() {
     let found = driver.read(FILE, bytes(mib - 4096), Bytes::kib(4)).expect("read");
     assert_eq!(found[..100], pattern(1, bytes(mib - 4096), bytes(100)));
     assert!(found[100..].iter().all(|&byte| byte == 0), "bytes from behind the end");
+}
+
+/// The same of a write that was answered before.
+#[test]
+fn what_a_write_left_that_failed_after_its_answer_is_not_read_either() {
+    let mut driver = Setup::new(2).open();
+    driver.recorded(FILE, Bytes::mib(4), Bytes::mib(2), 1);
+    let mib = Bytes::MIB.get();
+    let place = driver.place(FILE, Bytes::MIB);
+    driver.done(cut(mib - 3996));
+    driver.done(resize(FILE, Bytes::mib(4)));
+    driver.break_at(DiskIndex(1), place..place + Bytes::MIB, None);
+    let range =
+        WriteRange { behind: true, ..WriteRange::new(bytes(mib - 3896), bytes(3896 + 4096)) };
+    let span = driver.room(range.room());
+    driver.fill(span, 2, &range);
+    driver.done(write(FILE, range, span));
+    let synced = driver.ask(Op::SyncVolume { volume: FILE.into(), told: Some(0) });
+    assert!(matches!(synced, Err(Error::WriteBehind { .. })), "{synced:?}");
+    driver.done(extend(mib));
+    let found = driver.read(FILE, bytes(mib - 4096), Bytes::kib(4)).expect("read");
+    assert!(found[100..].iter().all(|&byte| byte == 0), "bytes from behind the end");
+}
+
+/// A write fails while one piece of another has ended: what that one wrote is its own.
+#[test]
+fn a_write_that_fails_takes_nothing_from_one_that_is_under_way() {
+    let mut driver = Setup::new(2).open();
+    driver.recorded(FILE, Bytes::mib(4), Bytes::mib(4), 1);
+    let mib = Bytes::MIB.get();
+    let from = driver.place(FILE, Bytes::ZERO);
+    driver.done(cut(mib - 3996));
+    driver.done(resize(FILE, Bytes::mib(4)));
+    // Extents 0 and 2 lie on the first disk, 1 and 3 on the other.
+    driver.slow_at(DiskIndex(1), from..Bytes::mib(256), ms(3000));
+    driver.break_at(DISK, from + Bytes::MIB..Bytes::mib(256), Some(Direction::Write));
+    let over = driver.begin_write(FILE, 2, bytes(mib - 3896), bytes(3896 + 4096));
+    driver.run(ms(300));
+    let fails = driver.begin_write(FILE, 3, bytes(2 * mib), Bytes::kib(4));
+    let failed = driver.wait(fails);
+    assert!(matches!(failed, Err(Error::Device { .. })), "{failed:?}");
+    let near = driver.begin_write(FILE, 4, bytes(mib - 3990), bytes(50));
+    assert!(!driver.is_answered(over), "its other half is on its way");
+    for ticket in [over, near] {
+        assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    }
+    let found = driver.read(FILE, bytes(mib - 4096), Bytes::kib(4)).expect("read");
+    assert_eq!(found[200..], pattern(2, bytes(mib - 3896), bytes(3896)), "it was answered");
+}
+
+/// Nobody gives memory back: the ends of several volumes are cleared one after the other.
+#[test]
+fn ends_are_cleared_without_memory_and_while_the_node_ends() {
+    for ends in [false, true] {
+        let mut driver = Setup::new(1).open();
+        let names = ["a", "b", "c"];
+        for name in names {
+            driver.recorded(name, Bytes::mib(1), bytes(100), 1);
+        }
+        let mut driver = killed(driver);
+        let target = Target {
+            volume: "a".into(),
+            offset: Bytes::ZERO,
+            priority: Some(Priority::Interactive),
+        };
+        let room = driver.ask(Op::Room { len: Bytes::MIB, target: Some(target) });
+        assert!(matches!(room, Ok(Reply::Room { .. })), "{room:?}");
+        driver.disks[0].holds = true;
+        let raised = names
+            .map(|name| driver.begin(Op::VolumeExtend { name: name.into(), length: bytes(5000) }));
+        driver.run(ms(20));
+        let shutdown = ends.then(|| driver.begin(Op::Shutdown));
+        driver.disks[0].holds = false;
+        for ticket in raised {
+            match (driver.wait(ticket), ends) {
+                (Ok(Reply::Done), _) | (Err(Error::ShuttingDown), true) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        if let Some(shutdown) = shutdown {
+            assert_eq!(driver.wait(shutdown), Ok(Reply::Done));
+        }
+    }
 }
 
 /// Of two writes of the same bytes the later one stays, also where the first one waits for zeros.
