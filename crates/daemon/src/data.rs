@@ -12,6 +12,7 @@
 pub(crate) mod account;
 pub(crate) mod batch;
 mod best_effort;
+mod busy_poll;
 mod file;
 pub(crate) mod frames;
 mod give;

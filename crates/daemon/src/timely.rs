@@ -216,6 +216,11 @@ impl Lane {
         assert!(taken.is_ok(), "a connection has one socket");
     }
 
+    /// The connection's socket, where it has one of its own and that is open.
+    pub fn socket(&self) -> Option<Arc<Socket>> {
+        self.standing.socket.get().and_then(Weak::upgrade)
+    }
+
     /// Serves the connection, and waits for its end.
     pub async fn serve(&self, served: impl Future<Output = ()> + Send + 'static) {
         let (ends, ended) = oneshot::channel::<()>();

@@ -60,6 +60,11 @@ impl Account {
         }
     }
 
+    /// Whether nothing is under way.
+    pub fn is_quiet(&self) -> bool {
+        self.requests.available_permits() == OUTSTANDING_MAX
+    }
+
     /// Waits until nothing is under way.
     pub async fn quiet(&self) {
         let all = self.requests.acquire_many(OUTSTANDING_MAX as u32).await;

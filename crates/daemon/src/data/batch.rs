@@ -6,7 +6,8 @@
 //! come; none is left while the connection waits for anything. A request has its place in the
 //! account until its answer is in the socket.
 
-use super::account::Place;
+use super::account::{Account, Place};
+use super::busy_poll::BusyPoll;
 use super::frames::{Outgoing, Over};
 use crate::lock::Mutex;
 use crate::pool::Pool;
@@ -16,7 +17,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::sync::watch;
-use tokio::task::coop;
+use tokio::task::{coop, yield_now};
 
 /// So many are served together: a program that has more under way looks at some answers while others
 /// are served. (With 32 of 32, the program and the daemon would wait for each other in turns.)
@@ -32,6 +33,7 @@ pub struct Batch {
     requests: Mutex<Vec<Served>>,
     /// The places of those whose answers may have been gathered; none while nothing is.
     answered: Arc<Mutex<Option<Vec<Place>>>>,
+    pauses: BusyPoll,
 }
 
 impl Batch {
@@ -42,8 +44,8 @@ impl Batch {
         output: Arc<Outgoing>,
         gone: watch::Sender<bool>,
     ) -> Self {
-        let (requests, answered) = (Mutex::default(), Arc::default());
-        Self { pool, lane, output, gone, requests, answered }
+        let (requests, answered, pauses) = (Mutex::default(), Arc::default(), BusyPoll::default());
+        Self { pool, lane, output, gone, requests, answered, pauses }
     }
 
     /// Serves a request beside the others of its connection, which has its place until it has
@@ -53,6 +55,7 @@ impl Batch {
         place: Place,
         served: impl Future<Output = Result<(), Over>> + Send + 'static,
     ) {
+        self.pauses.came();
         let (served, answered) = (self.noting(served), Arc::clone(&self.answered));
         let served = Box::pin(async move {
             served.await;
@@ -77,15 +80,31 @@ impl Batch {
         }
     }
 
-    /// Takes requests until that ends, and serves what it leaves whenever it waits.
-    pub async fn serving<T>(&self, taking: impl Future<Output = T>) -> T {
+    /// Takes requests until that ends, and serves what it leaves whenever it waits. `account`: of what
+    /// the connection has under way.
+    pub async fn serving<T>(&self, account: &Account, taking: impl Future<Output = T>) -> T {
         let mut taking = pin!(taking);
-        poll_fn(|context| {
-            let taken = taking.as_mut().poll(context);
-            self.serve();
-            taken
-        })
-        .await
+        loop {
+            let taken = poll_fn(|context| {
+                loop {
+                    let taken = taking.as_mut().poll(context);
+                    self.serve();
+                    if let Poll::Ready(over) = taken {
+                        return Poll::Ready(Some(over));
+                    }
+                    if !account.is_quiet() || !self.pauses.comes(&self.lane) {
+                        return Poll::Pending;
+                    }
+                    if self.pauses.lets_others() {
+                        return Poll::Ready(None);
+                    }
+                }
+            });
+            match taken.await {
+                Some(over) => return over,
+                None => yield_now().await,
+            }
+        }
     }
 
     /// A request was taken, and pays for what it does in [`Batch::serve`] without the runtime's budget:

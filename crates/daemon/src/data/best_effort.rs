@@ -82,7 +82,7 @@ pub async fn serve(
     let shared = Arc::new(shared);
     let account = Account::new(place);
     let over = tokio::select! {
-        over = batch.serving(take_requests(&mut input, &shared, &account, &batch)) => over,
+        over = batch.serving(&account, take_requests(&mut input, &shared, &account, &batch)) => over,
         _ = is_gone.wait_for(|&gone| gone) => Over::Gone,
         why = super::stopped(&mut stop) => Over::Stopped(why),
     };

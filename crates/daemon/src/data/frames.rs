@@ -271,7 +271,7 @@ impl Outgoing {
             return Err(Over::Gone);
         }
         sending.whole = false;
-        let send = |socket: &UnixStream| send_fds(socket, &bytes, fds);
+        let send = |socket: BorrowedFd<'_>| send_fds(socket, &bytes, fds);
         let Out::Plain(half) = &sending.half else {
             return Err(Over::Gone); // descriptors go nowhere but to this machine
         };
@@ -318,7 +318,7 @@ async fn taken(sending: impl Future<Output = Result<(), Over>>) -> Result<(), Ov
 }
 
 /// Sends the beginning of a frame, with descriptors.
-fn send_fds(socket: &UnixStream, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+fn send_fds(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let fits = control.push(SendAncillaryMessage::ScmRights(fds));

@@ -176,7 +176,7 @@ pub async fn take(device: &Device, input: &mut Input, account: &Account) -> Over
             batch.taken().await;
         }
     };
-    batch.serving(taking).await
+    batch.serving(account, taking).await
 }
 
 async fn take_one(

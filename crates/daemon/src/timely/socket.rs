@@ -4,7 +4,8 @@
 //! Invariants: one set of threads watches it at a time; what is read or written is read or written
 //! once and in order, however often it goes from one to the other; who waits for the socket is
 //! woken when it has gone. A socket that the others cannot watch is closed, and who waits hears of
-//! it.
+//! it. The outgoing direction is watched only from when it is full until there was room for a while: a
+//! program that takes an answer wakes nobody who has nothing more for it.
 //!
 //! No wake-up is lost: who has to wait looks at the socket and leaves his waker, both under the
 //! lock of his side. Going takes both locks. Who waited before is woken after it, and looks anew.
@@ -12,14 +13,19 @@
 //! ready already. Nothing that came in between is missed by that.
 
 use crate::lock::Mutex;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, Shutdown};
 use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker, ready};
+use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::{TcpStream, UnixStream, tcp, unix};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Handle;
+use tokio::task::coop;
 
 /// A connection of either kind.
 pub enum Link {
@@ -30,26 +36,28 @@ pub enum Link {
 }
 
 /// The direction from which bytes come.
-enum Input {
-    Unix(unix::OwnedReadHalf),
-    Tcp(tcp::OwnedReadHalf),
+struct Input {
+    watched: AsyncFd<Arc<OwnedFd>>,
+    /// Somebody has seen that there is something to read, of which who watches need not know.
+    is_seen: bool,
 }
 
-/// The direction to which bytes go.
-enum Output {
-    Unix(unix::OwnedWriteHalf),
-    Tcp(tcp::OwnedWriteHalf),
+/// The direction to which bytes go. Its end is told when this is dropped.
+struct Output {
+    socket: Arc<OwnedFd>,
+    /// Its other end is on this machine.
+    is_local: bool,
+    /// Who watches it.
+    threads: Handle,
+    /// Since it was full last: the socket, watched by another descriptor, for the system has one
+    /// registration for each.
+    full: Option<AsyncFd<OwnedFd>>,
+    /// Writes since then that found room.
+    found_room: u32,
 }
 
-impl Output {
-    /// As who writes by the runtime sees it.
-    fn writer(&mut self) -> Pin<&mut (dyn AsyncWrite + Send + Unpin)> {
-        match self {
-            Self::Unix(half) => Pin::new(half),
-            Self::Tcp(half) => Pin::new(half),
-        }
-    }
-}
+/// A program that takes what it is sent leaves room so often in a row: then the socket need not be watched.
+const ROOM_MIN: u32 = 16;
 
 /// The socket of one connection.
 pub struct Socket {
@@ -69,8 +77,8 @@ struct Side<H> {
 }
 
 impl<H> Side<H> {
-    fn new(half: H) -> Mutex<Self> {
-        Mutex::new(Self { half: Some(half), waiting: None })
+    fn new(half: Option<H>) -> Mutex<Self> {
+        Mutex::new(Self { half, waiting: None })
     }
 
     /// What `look` finds; a look that has to wait leaves its waker.
@@ -93,10 +101,13 @@ impl<H> Side<H> {
     }
 }
 
-/// Both directions of a connection that ordinary threads watch so far.
+/// Both directions of a connection that ordinary threads watch so far: those that call.
 pub fn split(connection: impl Into<Link>) -> (Reading, Writing) {
-    let (reading, writing) = connection.into().into_split();
-    let (reading, writing) = (Side::new(reading), Side::new(writing));
+    let (input, output) = match connection.into().watched() {
+        Ok((input, output)) => (Some(input), Some(output)),
+        Err(_) => (None, None), // it is closed
+    };
+    let (reading, writing) = (Side::new(input), Side::new(output));
     let socket = Arc::new(Socket { reading, writing, is_timely: AtomicBool::new(false) });
     (Reading(Arc::clone(&socket)), Writing(socket))
 }
@@ -115,14 +126,36 @@ impl Socket {
             return; // one side is closed, and so will be the other
         }
         let halves = reading.half.take().zip(writing.half.take());
-        let (input, output) = halves.expect("both were there");
-        if let Ok((input, output)) = watched(input, output, threads) {
+        let (input, mut output) = halves.expect("both were there");
+        let _in = threads.enter();
+        if let Ok(input) = Input::of(input.watched.into_inner()) {
+            (output.threads, output.full) = (threads.clone(), None);
             (reading.half, writing.half) = (Some(input), Some(output));
         }
         self.is_timely.store(is_timely, Ordering::Relaxed);
         let waiting = [reading.waiting.take(), writing.waiting.take()];
         drop((reading, writing));
         waiting.into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+impl Socket {
+    /// Whether there is something to read, even if it is the end: looks again as long as `goes_on`. Who
+    /// reads then need not wait for the threads that watch.
+    pub fn has_input(&self, mut goes_on: impl FnMut() -> bool) -> bool {
+        let of = |half: &Input| Arc::clone(half.watched.get_ref());
+        let Some(socket) = self.reading.lock().half.as_ref().map(of) else { return true };
+        let looks = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let has_input = loop {
+            match rustix::net::recv(&socket, &mut [0], looks) {
+                Err(Errno::AGAIN) if goes_on() => {}
+                looked => break looked != Err(Errno::AGAIN),
+            }
+        };
+        if let Some(half) = &mut self.reading.lock().half {
+            half.is_seen = has_input;
+        }
+        has_input
     }
 }
 
@@ -139,36 +172,110 @@ impl From<TcpStream> for Link {
 }
 
 impl Link {
-    fn into_split(self) -> (Input, Output) {
-        match self {
-            Self::Unix(connection) => {
-                let (input, output) = connection.into_split();
-                (Input::Unix(input), Output::Unix(output))
+    /// Its directions, watched by the threads that call.
+    fn watched(self) -> io::Result<(Input, Output)> {
+        let is_local = matches!(self, Self::Unix(_));
+        let socket: OwnedFd = match self {
+            Self::Unix(connection) => connection.into_std()?.into(),
+            Self::Tcp(connection) => connection.into_std()?.into(),
+        };
+        let (socket, threads) = (Arc::new(socket), Handle::current());
+        let input = Input::of(Arc::clone(&socket))?;
+        Ok((input, Output { socket, is_local, threads, full: None, found_room: 0 }))
+    }
+}
+
+/// Watches one direction of a socket by the threads that one is in.
+#[expect(
+    deprecated,
+    reason = "what watches also owns the descriptor, or a part of it, as is required"
+)]
+fn watch<S: AsFd + AsRawFd>(socket: S, direction: Interest) -> io::Result<AsyncFd<S>> {
+    AsyncFd::with_interest(socket, direction)
+}
+
+impl Input {
+    /// Watched by the threads that one is in.
+    fn of(socket: Arc<OwnedFd>) -> io::Result<Self> {
+        Ok(Self { watched: watch(socket, Interest::READABLE)?, is_seen: false })
+    }
+
+    /// Reads, where there is something.
+    fn read(&self, into: &mut ReadBuf<'_>) -> Result<usize, Errno> {
+        let (socket, room) = (self.watched.get_ref(), into.initialize_unfilled());
+        rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut *room, RecvFlags::DONTWAIT))
+            .map(|(read, _)| read)
+    }
+
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if std::mem::take(&mut self.is_seen) {
+            if let Ok(read) = self.read(into) {
+                into.advance(read);
+                return Poll::Ready(Ok(()));
             }
-            Self::Tcp(connection) => {
-                let (input, output) = connection.into_split();
-                (Input::Tcp(input), Output::Tcp(output))
+        }
+        loop {
+            let mut guard = ready!(self.watched.poll_read_ready(context))?;
+            match self.read(into) {
+                Ok(read) => {
+                    if 0 < read && read < into.remaining() {
+                        guard.clear_ready(); // there was no more
+                    }
+                    into.advance(read);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(Errno::AGAIN) => guard.clear_ready(),
+                Err(error) => return Poll::Ready(Err(error.into())),
             }
         }
     }
 }
 
-/// The same socket, watched by `threads`; closed where they cannot watch it.
-fn watched(input: Input, output: Output, threads: &Handle) -> io::Result<(Input, Output)> {
-    let link = match (input, output) {
-        (Input::Unix(input), Output::Unix(output)) => {
-            let whole = input.reunite(output).map_err(io::Error::other)?.into_std()?;
-            let _in = threads.enter();
-            Link::Unix(UnixStream::from_std(whole)?)
+impl Output {
+    /// Writes by `write`, when there is room.
+    fn poll_by<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut write: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
+        // Whoever finds room each time lets others have their turn, too.
+        let turn = ready!(coop::poll_proceed(context));
+        let is_full = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        let written = loop {
+            let guard = match &self.full {
+                Some(full) => Some(ready!(full.poll_write_ready(context))?),
+                None => None,
+            };
+            match write(self.socket.as_fd()) {
+                Err(error) if is_full(&error) => self.found_room = 0,
+                written => break written,
+            }
+            match guard {
+                Some(mut guard) => guard.clear_ready(),
+                None => {
+                    let _in = self.threads.enter();
+                    self.full = Some(watch(self.socket.try_clone()?, Interest::WRITABLE)?);
+                }
+            }
+        };
+        self.found_room += 1;
+        if self.found_room >= ROOM_MIN {
+            self.full = None;
+            self.found_room = 0;
         }
-        (Input::Tcp(input), Output::Tcp(output)) => {
-            let whole = input.reunite(output).map_err(io::Error::other)?.into_std()?;
-            let _in = threads.enter();
-            Link::Tcp(TcpStream::from_std(whole)?)
-        }
-        _ => unreachable!("both are of one socket"),
-    };
-    Ok(link.into_split())
+        turn.made_progress();
+        Poll::Ready(written)
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Write); // it may have gone
+    }
 }
 
 /// The side from which bytes come.
@@ -187,11 +294,7 @@ impl AsyncRead for Reading {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let read = |half: &mut Input, context: &mut Context<'_>| match half {
-            Input::Unix(half) => Pin::new(half).poll_read(context, into),
-            Input::Tcp(half) => Pin::new(half).poll_read(context, into),
-        };
-        self.0.reading.lock().poll(context, read)
+        self.0.reading.lock().poll(context, |half, context| half.poll_read(context, into))
     }
 }
 
@@ -199,36 +302,16 @@ impl AsyncRead for Reading {
 pub struct Writing(Arc<Socket>);
 
 impl Writing {
-    /// Writes by `write`, when there is room: on this machine alone.
+    /// Writes by `write`, which does not wait, when there is room: on this machine alone.
     pub fn poll_by<T>(
         &self,
         context: &mut Context<'_>,
-        mut write: impl FnMut(&UnixStream) -> io::Result<T>,
+        write: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
-        self.0.writing.lock().poll(context, |half, context| {
-            let Output::Unix(half) = half else {
-                return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
-            };
-            let whole: &UnixStream = half.as_ref();
-            loop {
-                ready!(whole.poll_write_ready(context))?;
-                match whole.try_io(Interest::WRITABLE, || write(whole)) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    written => return Poll::Ready(written),
-                }
-            }
+        self.0.writing.lock().poll(context, |half, context| match half.is_local {
+            true => half.poll_by(context, write),
+            false => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
         })
-    }
-
-    fn poll<T>(
-        &self,
-        context: &mut Context<'_>,
-        write: impl FnOnce(
-            Pin<&mut (dyn AsyncWrite + Send + Unpin)>,
-            &mut Context<'_>,
-        ) -> Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        self.0.writing.lock().poll(context, |half, context| write(half.writer(), context))
     }
 }
 
@@ -238,7 +321,7 @@ impl AsyncWrite for Writing {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll(context, |half, context| half.poll_write(context, bytes))
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -246,19 +329,25 @@ impl AsyncWrite for Writing {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll(context, |half, context| half.poll_write_vectored(context, parts))
+        let write = |socket: BorrowedFd<'_>| {
+            // The socket does not wait, and the process ignores the signal of one that has gone.
+            Ok(rustix::io::retry_on_intr(|| rustix::io::writev(socket, parts))?)
+        };
+        self.0.writing.lock().poll(context, |half, context| half.poll_by(context, write))
     }
 
     fn is_write_vectored(&self) -> bool {
         true // a socket takes several parts at once
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll(context, |half, context| half.poll_flush(context))
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(())) // what was written is in the socket
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll(context, |half, context| half.poll_shutdown(context))
+        self.0.writing.lock().poll(context, |half, _| {
+            Poll::Ready(Ok(rustix::net::shutdown(&half.socket, Shutdown::Write)?))
+        })
     }
 }
 
@@ -273,6 +362,7 @@ impl Drop for Writing {
 mod tests {
     use super::*;
     use std::future::poll_fn;
+    use std::io::Write as _;
     use std::pin::pin;
     use std::sync::atomic::AtomicUsize;
     use std::task::Wake;
@@ -402,6 +492,55 @@ mod tests {
         assert!(output.write_u8(1).await.is_err());
         assert!(poll_fn(|context| output.poll_by(context, |_| Ok(()))).await.is_err());
         assert_eq!(theirs.read(&mut [0]).await.unwrap(), 0, "the end");
+    }
+
+    /// What was seen is read at once, though the threads that watch cannot have told of it: the one there
+    /// is has had no turn since.
+    #[tokio::test]
+    async fn what_was_seen_is_read_before_the_threads_that_watch_know_of_it() {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let (mut input, _output) = split(UnixStream::from_std(ours).unwrap());
+        let socket = Arc::clone(input.socket());
+        let mut context = Context::from_waker(Waker::noop());
+        let mut looks = 0;
+        let has_input = socket.has_input(|| {
+            looks += 1;
+            looks < 3
+        });
+        assert!(!has_input && looks == 3, "as long as it is told to");
+        assert!(pin!(input.read_u8()).poll(&mut context).is_pending());
+        (&theirs).write_all(&[9, 8]).unwrap();
+        assert!(pin!(input.read_u8()).poll(&mut context).is_pending(), "nobody has looked");
+        assert!(socket.has_input(|| false));
+        let Poll::Ready(Ok(9)) = pin!(input.read_u8()).poll(&mut context) else { panic!("seen") };
+        // The end is seen as well, and what was seen in vain does no harm.
+        assert_eq!(input.read_u8().await.unwrap(), 8);
+        drop(theirs);
+        assert!(socket.has_input(|| false));
+        assert!(input.read_u8().await.is_err());
+        drop(input);
+        assert!(socket.has_input(|| false), "who waits is to look");
+    }
+
+    /// The outgoing direction is watched from when it is full until there was room for a while.
+    #[tokio::test]
+    async fn a_socket_with_room_is_not_watched_for_more() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (_input, mut output) = split(ours);
+        let is_watched = |output: &Writing| {
+            output.0.writing.lock().half.as_ref().is_some_and(|half| half.full.is_some())
+        };
+        output.write_all(&[1; 100]).await.unwrap();
+        assert!(!is_watched(&output));
+        let (full, mut taken) = (vec![1; 4 << 20], vec![0; (4 << 20) + 100]);
+        let (written, all) = tokio::join!(output.write_all(&full), theirs.read_exact(&mut taken));
+        written.and(all.map(drop)).unwrap();
+        assert!(is_watched(&output));
+        for _ in 0..ROOM_MIN {
+            output.write_all(&[1]).await.unwrap();
+        }
+        assert!(!is_watched(&output));
     }
 
     /// As with every half of a socket: a program that waits for the end of the answers finds it.

@@ -19,10 +19,10 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use units::{Bytes, Duration, Instant};
 
-/// More is copied by the kernel's threads, beside the disk's: some ten microseconds.
-const SHORT: Bytes = Bytes::kib(64);
+/// More is copied by the kernel's threads, beside the disk's: some tens of microseconds.
+const SHORT: Bytes = Bytes::kib(256);
 
-/// A copy of that takes less, unless its thread has waited for a processor.
+/// Most copies take less, unless their thread has waited for a processor.
 const LONG: Duration = Duration::from_micros(30);
 
 /// Carries out some commands on the thread that calls.

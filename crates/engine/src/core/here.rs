@@ -5,8 +5,8 @@ use crate::on_disk::keeps_time;
 use std::cell::Cell;
 use units::Bytes;
 
-/// So much is moved at a time by who asks, on all disks together: some tens of microseconds.
-const MOVED_MAX: Bytes = Bytes::kib(128);
+/// So much is moved at a time by who asks, on all disks together: a hundred microseconds.
+const MOVED_MAX: Bytes = Bytes::kib(512);
 
 thread_local! {
     /// Whether this thread carries out commands, or delivers what follows from them.
