@@ -106,6 +106,7 @@ impl Ends {
 /// Serves one connection to its end.
 async fn serve(connection: UnixStream, peer: Peer, place: Place, house: House) {
     let ask = house.entry.by(house.quotas.who(&peer));
+    reception::hold_answers(&connection);
     let mut ends = Ends::plain(connection);
     let offer = Offer { ask: &ask, scope: None };
     let negotiated = async {
