@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_place_reaches_to_whole_sectors() {
-        let place: Place = "1000..1025".parse().unwrap();
+        let place: Place = "1000B..1025B".parse().unwrap();
         assert_eq!((place.from.get(), place.to.get()), (1, 3));
         assert!(place.touches(Bytes::new(1_535), Bytes::new(10)));
         assert!(!place.touches(Bytes::new(1_536), Bytes::new(10)));

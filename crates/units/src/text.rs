@@ -1,10 +1,11 @@
 //! Quantities as people write and read them.
 //!
-//! Sizes: `4096`, `64k`, `8MiB`, `2 MB`. As in fio and dd, a bare letter and
+//! Sizes: `4096B`, `64k`, `8MiB`, `2 MB`. As in fio and dd, a bare letter and
 //! the `iB` forms count in 1024; the `B` forms (`kB`, `MB`) in 1000. Small letters do as well
 //! as large ones.
 //! Rates: a size and `/s`, or bits as `25 Mbit/s`, `25Mbps` or `25Mb/s`: a small `b` is a bit
 //! behind a large letter, and before `ps`; `mb/s` is megabytes. Times: `250ms`, `1.5 s`.
+//! A number without a unit is refused, but for a size of 0: who writes `20` does not mean 20 bytes.
 //! A text comes from outside: it is held to the limits of [`Outside`].
 
 use crate::{Bytes, Duration, Instant, Outside, Rate};
@@ -14,31 +15,53 @@ use core::str::FromStr;
 /// Why a text is no quantity, and what would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    problem: &'static str,
+    problem: Problem,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Problem {
+    Is(&'static str),
+    /// A whole number, and nothing else.
+    HasNoUnit(u64),
+}
+
+/// A quantity, as it may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind {
     example: &'static str,
+    /// What may stand behind a number that has nothing there.
+    units: [&'static str; 3],
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; write for example {}", self.problem, self.example)
+        let Kind { example, units: [small, usual, large] } = self.kind;
+        match self.problem {
+            Problem::Is(problem) => write!(f, "{problem}; write for example {example}"),
+            Problem::HasNoUnit(n) => {
+                write!(f, "{n} has no unit; write {n}{small}, {n}{usual} or {n}{large}")
+            }
+        }
     }
 }
 impl core::error::Error for ParseError {}
 
-const TIMES: &str = "250ms, 1.5s, 12h or 14d";
-const SIZES: &str = "64k, 8MiB or 2MB";
-const RATES: &str = "1MB/s, 800KiB/s or 25Mbit/s";
+const TIMES: Kind = Kind { example: "250ms, 1.5s, 12h or 14d", units: ["ms", "s", "d"] };
+const SIZES: Kind = Kind { example: "64k, 8MiB or 2MB", units: ["B", "MiB", "GB"] };
+const RATES: Kind =
+    Kind { example: "1MB/s, 800KiB/s or 25Mbit/s", units: ["kB/s", "MB/s", "Mbit/s"] };
 
 /// Splits `text` into a decimal number and its unit, and scales the number:
 /// `scale` gives numerator and denominator for a unit. Exact, rounded down; at most
 /// what is taken from outside, which `limit` says in words.
 fn scaled<Q: Outside>(
     text: &str,
-    example: &'static str,
+    kind: Kind,
     limit: &'static str,
     scale: impl Fn(&str) -> Option<(u64, u64)>,
 ) -> Result<Q, ParseError> {
-    let error = |problem| ParseError { problem, example };
+    let error = |problem| ParseError { problem: Problem::Is(problem), kind };
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
@@ -49,8 +72,12 @@ fn scaled<Q: Outside>(
     if fraction.len() > 9 || fraction.contains('.') {
         return Err(error("not a decimal number of at most nine places"));
     }
-    let no_unit = if unit.trim().is_empty() { "no unit" } else { "unknown unit" };
-    let (up, down) = scale(unit.trim()).ok_or(error(no_unit))?;
+    let unknown = || match number.parse() {
+        Ok(number) if unit.is_empty() => ParseError { problem: Problem::HasNoUnit(number), kind },
+        _ if unit.is_empty() => error("no unit"),
+        _ => error("unknown unit"),
+    };
+    let (up, down) = scale(unit.trim()).ok_or_else(unknown)?;
     let mut value: u128 = 0;
     for digit in whole.bytes().chain(fraction.bytes()) {
         value = value * 10 + u128::from(digit - b'0');
@@ -71,10 +98,9 @@ fn factors(letter: char) -> Option<u32> {
 
 fn size_unit(unit: &str) -> Option<u64> {
     let mut letters = unit.chars();
-    let letter = match letters.next() {
-        None => return Some(1),
-        Some('b' | 'B') if unit.len() == 1 => return Some(1),
-        Some(letter) => factors(letter)?,
+    let letter = match letters.next()? {
+        'b' | 'B' if unit.len() == 1 => return Some(1),
+        letter => factors(letter)?,
     };
     match letters.as_str() {
         "" => Some(1 << (10 * letter)),
@@ -100,6 +126,9 @@ fn bit_unit(unit: &str, b_is_bit: bool) -> Option<u64> {
 impl FromStr for Bytes {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
+        if text.trim() == "0" {
+            return Ok(Self::ZERO);
+        }
         scaled(text, SIZES, "more than 1 EiB", |unit| Some((size_unit(unit)?, 1)))
     }
 }
@@ -219,12 +248,12 @@ mod tests {
     #[test]
     fn sizes_rates_and_times_read_as_people_write_them() {
         let sizes = [
-            ("4096", 4096),
+            ("4096B", 4096),
+            ("0", 0),
             ("64k", 65_536),
             ("8MiB", 8 << 20),
             ("2 MB", 2_000_000),
             ("1.5G", 3 << 29),
-            ("7", 7),
             ("7 b", 7),
             ("2tib", 2 << 40),
             ("3gb", 3_000_000_000),
@@ -273,6 +302,20 @@ mod tests {
         }
         let error = "12 parsecs".parse::<Bytes>().unwrap_err();
         assert_eq!(format!("{error}"), "unknown unit; write for example 64k, 8MiB or 2MB");
+    }
+
+    /// Who asked for a volume of `20` got one of 20 bytes.
+    #[test]
+    fn a_number_without_a_unit_is_refused_with_what_it_may_have_meant() {
+        let size = "20".parse::<Bytes>().unwrap_err();
+        assert_eq!(format!("{size}"), "20 has no unit; write 20B, 20MiB or 20GB");
+        let rate = " 3 ".parse::<Rate>().unwrap_err();
+        assert_eq!(format!("{rate}"), "3 has no unit; write 3kB/s, 3MB/s or 3Mbit/s");
+        let time = "60".parse::<Duration>().unwrap_err();
+        assert_eq!(format!("{time}"), "60 has no unit; write 60ms, 60s or 60d");
+        let half = "1.5".parse::<Bytes>().unwrap_err();
+        assert_eq!(format!("{half}"), "no unit; write for example 64k, 8MiB or 2MB");
+        assert!("2/s".parse::<Rate>().is_err());
     }
 
     #[test]
