@@ -30,8 +30,8 @@ pub(crate) struct Predictions<'a> {
     pub patience: Duration,
     /// What the other places and parts of the request with this key cost.
     pub further: &'a dyn Fn(u64) -> Duration,
-    /// How many parts of the request with this key follow on its first.
-    pub parts: &'a dyn Fn(u64) -> u32,
+    /// How many parts of the request with this key follow on its first, each behind a gap.
+    pub gaps_within: &'a dyn Fn(u64) -> u32,
     /// The first command of the request with this key and what is left after it, where it is
     /// served in several between which others may go.
     pub first: &'a dyn Fn(u64) -> Option<(Command, Rest)>,
@@ -68,7 +68,7 @@ impl sched::Predict for Predictions<'_> {
     }
 
     fn gaps_within(&self, key: u64) -> u32 {
-        (self.parts)(key)
+        (self.gaps_within)(key)
     }
 
     fn first_of(&self, from: Lba, key: u64, _: &Command) -> Option<First> {

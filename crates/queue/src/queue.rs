@@ -745,7 +745,7 @@ impl<W> Queue<W> {
             seen,
             patience,
             further: &further,
-            parts: &|key| {
+            gaps_within: &|key| {
                 let rest = places.get(&key).map(|_| &commands[key].rest);
                 rest.map_or(0, |rest| commands_of(rest).count() as u32)
             },
@@ -977,7 +977,7 @@ fn plain<'a>(
         seen,
         patience: Duration::MAX,
         further: &|_| Duration::ZERO,
-        parts: &|_| 0,
+        gaps_within: &|_| 0,
         first: &|_| None,
         is_one: &|_| false,
     }

@@ -98,7 +98,7 @@ impl Core {
             started: now,
             predicted,
             rest,
-            gaps: 0,
+            gaps_within: 0,
             anywhere,
         });
         predicted

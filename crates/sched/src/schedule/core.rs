@@ -62,7 +62,7 @@ pub(crate) struct Flight {
     /// What is left of the request when the command has ended; nothing where it is one.
     pub rest: Rest,
     /// Gaps that are in `predicted`.
-    pub gaps: u32,
+    pub gaps_within: u32,
     /// The bound wherever the heads are before; zero where another one's command serves it, too. None
     /// where no other command may be given to the disk beside it.
     pub anywhere: Option<Duration>,
@@ -663,7 +663,7 @@ impl Core {
         let whole = || predict.bound_of(self.head, request.key, &request.command);
         let predicted = first.map_or_else(whole, |first| first.bound);
         let rest = first.map_or(DONE, |first| first.rest);
-        let gaps = if first.is_some() { 0 } else { predict.gaps_within(request.key) };
+        let gaps_within = if first.is_some() { 0 } else { predict.gaps_within(request.key) };
         if request.is_real_time() {
             let is_kept = !self.is_swept(request) && !self.is_at_odds(request);
             let over_cost = self.with_gap(predicted) > request.cost && is_kept;
@@ -677,7 +677,15 @@ impl Core {
         self.busy_until = self.free_at(now).saturating_add(self.with_gap(predicted));
         let anywhere = self.anywhere(predict, request).filter(|_| rest.commands == 0);
         let started = now;
-        self.in_flight.push_back(Flight { key, slot, started, predicted, rest, gaps, anywhere });
+        self.in_flight.push_back(Flight {
+            key,
+            slot,
+            started,
+            predicted,
+            rest,
+            gaps_within,
+            anywhere,
+        });
         predicted
     }
 
@@ -717,7 +725,7 @@ impl Core {
             self.head = access.end();
         }
         let (started, predicted, anywhere) = (now, Duration::ZERO, Some(Duration::ZERO));
-        let added = Flight { key, slot, started, predicted, rest: DONE, gaps: 0, anywhere };
+        let added = Flight { key, slot, started, predicted, rest: DONE, gaps_within: 0, anywhere };
         self.in_flight.push_back(added);
         true
     }

@@ -94,7 +94,7 @@ impl Core {
         let ends = |core: &Self| core.busy_until.saturating_sub(last);
         let before = ends(self);
         for flight in &mut self.in_flight {
-            let more = longer.saturating_mul(flight.gaps.into());
+            let more = longer.saturating_mul(flight.gaps_within.into());
             flight.predicted = flight.predicted.saturating_add(more);
             self.busy_until = self.busy_until.saturating_add(more);
         }
