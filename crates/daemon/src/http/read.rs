@@ -50,7 +50,8 @@ type Taker = mpsc::Sender<Result<Part, Broken>>;
 struct Coming {
     /// What was there before the answer began.
     first: Option<Part>,
-    parts: mpsc::Receiver<Result<Part, Broken>>,
+    /// What a task sends behind that; none where it was all that there is.
+    parts: Option<mpsc::Receiver<Result<Part, Broken>>>,
     left: u64,
     ask: Ask,
     carriage: Carriage,
@@ -70,9 +71,10 @@ impl hyper::body::Body for Coming {
             return Poll::Ready(None);
         }
         let free = *self.free.get_or_insert_with(Handed::now);
-        let came = match self.first.take() {
-            Some(first) => Some(Ok(first)),
-            None => ready!(self.parts.poll_recv(cx)),
+        let came = match (self.first.take(), &mut self.parts) {
+            (Some(first), _) => Some(Ok(first)),
+            (None, Some(parts)) => ready!(parts.poll_recv(cx)),
+            (None, None) => None,
         };
         self.free = None;
         Poll::Ready(Some(match came {
@@ -95,14 +97,14 @@ fn body(range: &Range<Bytes>, ask: Ask, carriage: Carriage) -> (Taker, Body) {
     // The next piece waits where it can be counted.
     let (taker, parts) = mpsc::channel(1);
     let left = range.end.saturating_sub(range.start).get();
-    (taker, Body::new(Coming { first: None, parts, left, ask, carriage, free: None }))
+    (taker, Body::new(Coming { first: None, parts: Some(parts), left, ask, carriage, free: None }))
 }
 
 /// A body that is there.
 fn whole((bytes, handed): Part, ask: Ask, carriage: Carriage) -> Body {
     let left = bytes.len() as u64;
-    let (_, parts) = mpsc::channel(1);
-    Body::new(Coming { first: Some((bytes, handed)), parts, left, ask, carriage, free: None })
+    let first = Some((bytes, handed));
+    Body::new(Coming { first, parts: None, left, ask, carriage, free: None })
 }
 
 /// A piece's bytes, without a copy. With the last use of them its memory goes back.
