@@ -137,6 +137,7 @@ fn errno_of(code: Code) -> i32 {
     match code {
         Code::Refused | Code::VolumeBusy | Code::Attached => libc::EBUSY,
         Code::NoSuchVolume => libc::ENOENT,
+        Code::GivenUp => libc::ENODATA,
         Code::NotPermitted => libc::EACCES,
         Code::Forbidden => libc::EPERM,
         Code::Quota => libc::EDQUOT,

@@ -167,6 +167,7 @@ pub fn file_facts(volume: VolumeStatus, quotas: &Quotas) -> api::FileFacts {
         owner: quotas.owner_told(volume.ownership),
         size_bytes: volume.size,
         length_bytes: volume.length,
+        start_bytes: volume.start.unwrap_or(Bytes::ZERO),
         times: volume.times.map(times_told),
         version: None,
     }

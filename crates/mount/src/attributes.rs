@@ -4,6 +4,7 @@ use client::control::{FileFacts, FileKind, Times, Volume};
 use client::{Code, Error};
 use fuser::{Errno, FileAttr, FileType, INodeNo};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use units::Bytes;
 
 /// For so long the kernel answers from what it knows of names and attributes. An open looks
 /// anew, whatever the kernel knows.
@@ -45,8 +46,19 @@ pub fn facts(volume: Volume) -> FileFacts {
         owner: volume.owner,
         size_bytes: volume.size_bytes,
         length_bytes: volume.length_bytes,
+        start_bytes: volume.ring.map_or(Bytes::ZERO, |ring| ring.start_bytes),
         times: volume.times,
         version: None,
+    }
+}
+
+/// What a file takes: the space that it has reserved. A ring that has given something up has no
+/// more than it holds, so that it takes less than it is long: by this `cp` and `tar` see that there is
+/// a hole, and ask where the bytes begin.
+fn space(facts: &FileFacts) -> Bytes {
+    match facts.start_bytes {
+        Bytes::ZERO => facts.size_bytes,
+        start => facts.length_bytes.saturating_sub(start).min(facts.size_bytes),
     }
 }
 
@@ -61,7 +73,7 @@ pub fn of(facts: &FileFacts) -> FileAttr {
     FileAttr {
         ino: INodeNo(inode(facts.number)),
         size: facts.length_bytes.get(),
-        blocks: facts.size_bytes.get().div_ceil(512),
+        blocks: space(facts).get().div_ceil(512),
         atime: time(accessed_ns),
         mtime: time(modified_ns),
         ctime: time(changed_ns),

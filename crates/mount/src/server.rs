@@ -222,6 +222,21 @@ impl Server {
         Ok(told)
     }
 
+    /// Where the next data or the next hole is. All of a file is data to those who look for holes,
+    /// but what a ring has given up.
+    fn sought(&self, ino: u64, offset: i64, whence: i32) -> Ended<i64> {
+        let facts = self.find(&volume(ino))?.ok_or(Errno::ENXIO)?;
+        let (start, end) = (facts.start_bytes.get(), facts.length_bytes.get());
+        let at = u64::try_from(offset).ok().filter(|&at| at < end).ok_or(Errno::ENXIO)?;
+        let found = match whence {
+            libc::SEEK_DATA if start < end => at.max(start),
+            libc::SEEK_HOLE if at < start => at,
+            libc::SEEK_HOLE => end,
+            _ => return Err(Errno::ENXIO),
+        };
+        i64::try_from(found).map_err(|_| Errno::EOVERFLOW)
+    }
+
     /// Makes names durable, or says that some went with the daemon.
     fn sync_names(&self) -> Ended<()> {
         match self.ways.sync(ROOT) {
@@ -670,13 +685,7 @@ impl Filesystem for Server {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        let length = self.attributes(ino.0).map(|told| told.size);
-        answer!(reply, length, length => match (u64::try_from(offset), whence) {
-            // All of a file is data to those who look for holes.
-            (Ok(at), libc::SEEK_DATA) if at < length => reply.offset(offset),
-            (Ok(at), libc::SEEK_HOLE) if at < length => reply.offset(length as i64),
-            _ => reply.error(Errno::ENXIO),
-        });
+        answer!(reply, self.sought(ino.0, offset, whence), at => reply.offset(at));
     }
 }
 

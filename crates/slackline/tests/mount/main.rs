@@ -8,6 +8,7 @@ mod at_once;
 mod handles;
 mod nfs;
 mod posix;
+mod rings;
 #[path = "../support/mod.rs"]
 mod support;
 

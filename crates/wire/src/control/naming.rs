@@ -1,6 +1,6 @@
 //! Volumes as files have them: names that are paths, kinds, times, renames, directories.
 
-use super::Owner;
+use super::{Owner, is_zero};
 use crate::quantity;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
@@ -148,6 +148,10 @@ pub struct FileFacts {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub length_bytes: Bytes,
+    /// Where what it holds begins, of a ring that has given up what is before.
+    #[serde(default, with = "quantity", skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub start_bytes: Bytes,
     /// When it was last used; none where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<Times>,
