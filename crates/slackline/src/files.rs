@@ -49,10 +49,11 @@ fn table(all: &FileDevices) -> String {
     for device in &all.devices {
         let _ = write!(text, "\n{}: profile: {}\n", device.device, device.profile);
         let (gap, way) = (device.gap.stated_ns, device.delivery.stated_ns);
-        let charged = format!("each read is charged {gap} for the gap to the next");
-        text.push_str(&charge_note("  ", &charged, &device.gap, "measured gap"));
-        let counted = format!("{way} are counted for the way of an answer to its program");
-        text.push_str(&charge_note("  ", &counted, &device.delivery, "measured answer"));
+        let charged = format!("charged {gap} with each read, for the gap until the next begins");
+        text.push_str(&charge_note("  ", &charged, &device.gap, "gap"));
+        let charged =
+            format!("charged {way} with each deadline, for the way of an answer to its program");
+        text.push_str(&charge_note("  ", &charged, &device.delivery, "answer"));
         for note in &device.notes {
             let _ = writeln!(text, "  {note}");
         }

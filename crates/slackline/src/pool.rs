@@ -411,6 +411,10 @@ fn shown(status: &Status, state: &PolicyState) -> String {
     text
 }
 
+/// What stands below the table of disks, for the lines that follow.
+const CHARGED: &str = "  (charged: time that this machine itself takes, which admission adds to what contracts need; it \
+                       follows what is measured, and a longer one is counted, but is no late request)\n";
+
 fn disks(disks: &[Disk]) -> String {
     let headings = [
         "disk",
@@ -447,7 +451,7 @@ fn disks(disks: &[Disk]) -> String {
             + &odds_note(disk.disk, disk.odds.as_ref())
             + &profile_notes(disk.disk, &disk.profile)
     });
-    notes.fold(table.text("  ") + PROMISED, |text, notes| text + &notes)
+    notes.fold(table.text("  ") + PROMISED + CHARGED, |text, notes| text + &notes)
 }
 
 /// The bus that a disk shares.
@@ -484,8 +488,8 @@ fn odds_note(disk: u16, odds: Option<&OddsState>) -> String {
 /// What the host takes between commands on a disk.
 fn gap_note(disk: u16, gap: &HostTime) -> String {
     let stated = gap.stated_ns;
-    let charged = format!("each command is charged {stated} for the gap to the next");
-    charge_note(&format!("disk {disk}   "), &charged, gap, "measured gap")
+    let charged = format!("charged {stated} with each command, for the gap until the next begins");
+    charge_note(&format!("disk {disk}   "), &charged, gap, "gap")
 }
 
 /// What is charged for something that the host takes, beside what was measured of it.
@@ -494,10 +498,10 @@ pub fn charge_note(before: &str, charged: &str, time: &HostTime, what: &str) -> 
     let mut text = format!("{before}{charged}");
     if *sample > 0 {
         let measured = counted(*sample, what);
-        text.push_str(&format!("; 99.9 % of {measured} took at most {p999_ns}"));
+        text.push_str(&format!("; measured: {measured}, 99.9 % of them at most {p999_ns}"));
     }
     if *beyond > 0 {
-        text.push_str(&format!("; {beyond} took longer than charged, by up to {beyond_max_ns}"));
+        text.push_str(&format!("; {beyond} were longer than charged, by up to {beyond_max_ns}"));
     }
     text.push('\n');
     if let Some(refused) = refused {
@@ -584,10 +588,10 @@ fn delivery_note(delivery: &HostTime, realtime: bool) -> String {
     let stated = delivery.stated_ns;
     let priority = if realtime { "real-time" } else { "ordinary" };
     let charged = format!(
-        "contracts are charged {stated} for what threads of {priority} priority take to carry an \
-         answer to its program (in the advance of all deadlines)"
+        "charged {stated} with each deadline, for the way of an answer to its program (carried by \
+         threads of {priority} priority)"
     );
-    charge_note("host     ", &charged, delivery, "measured answer")
+    charge_note("host     ", &charged, delivery, "answer")
 }
 
 fn late(what: &str, lateness: &Lateness) -> String {
