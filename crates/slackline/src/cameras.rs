@@ -11,6 +11,7 @@ mod check;
 mod events;
 mod feed;
 mod file;
+mod follow;
 mod group;
 mod keeper;
 mod limits;
@@ -26,6 +27,7 @@ use camera::Camera;
 use client::Client;
 use events::{Event, utc};
 use file::File;
+use follow::Follower;
 use limits::{ANSWER_WITHIN, FILE_MAX, LOOK, STOP_WITHIN, TELL_WITHIN};
 use shown::Snapshot;
 use std::os::unix::net::UnixListener;
@@ -130,8 +132,10 @@ fn supervise(
         end()
     };
     let ended = interruption_with(kill).map_err(no_thread)?;
-    let threads = begin(&cameras, &Client::at(common.socket()), &ended)?;
-    answer(path, &cameras, listener)?;
+    let client = Client::at(common.socket());
+    let threads = begin(&cameras, &client, &ended)?;
+    let follower = follow(&cameras, client)?;
+    answer(path, &cameras, follower, listener)?;
     daemon::notify::tell("READY=1");
     let mut telling = Telling::start(common.json).map_err(no_thread)?;
     while !ended.load(Ordering::Relaxed) {
@@ -184,13 +188,30 @@ fn no_thread(error: std::io::Error) -> Failure {
     Failure::new(format!("a thread cannot be started: {error}"), "name fewer cameras in the file")
 }
 
+/// Looks what the daemon has of the cameras, until the process ends.
+fn follow(cameras: &[Arc<Camera>], client: Client) -> Result<Arc<Follower>, Failure> {
+    let (follower, cameras) = (Arc::new(Follower::default()), cameras.to_vec());
+    let own = Arc::clone(&follower);
+    let thread = std::thread::Builder::new().name("slackline-follow".into());
+    thread.spawn(move || own.run(&cameras, &client)).map_err(no_thread)?;
+    Ok(follower)
+}
+
 /// Tells whoever connects how the cameras are, until the process ends.
-fn answer(path: &Path, cameras: &[Arc<Camera>], listener: UnixListener) -> Result<(), Failure> {
+fn answer(
+    path: &Path,
+    cameras: &[Arc<Camera>],
+    follower: Arc<Follower>,
+    listener: UnixListener,
+) -> Result<(), Failure> {
     let (path, cameras) = (path.to_owned(), cameras.to_vec());
     let serve = move || {
         for connection in listener.incoming() {
             match connection {
-                Ok(connection) => socket::tell(connection, &snapshot(&path, &cameras)),
+                Ok(connection) => {
+                    follower.look();
+                    socket::tell(connection, &snapshot(&path, &cameras));
+                }
                 // No descriptors are left for now.
                 Err(_) => std::thread::sleep(LOOK),
             }

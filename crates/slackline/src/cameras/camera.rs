@@ -11,7 +11,7 @@ use super::group::Group;
 use super::limits::{LINES, LOSS_OVER, LOSSES, STUCK};
 use super::rate::{Meter, Terms};
 use super::shown::{Loss, Seen};
-use client::control::Contract;
+use client::control::{Contract, Stream, Volume};
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -78,6 +78,12 @@ struct Inner {
     over: bool,
     contract: Option<Contract>,
     stream: Option<u64>,
+    /// How often these two were changed from here.
+    changes: u64,
+    /// A change is asked for, and not answered.
+    asks: bool,
+    /// The contract is one that somebody else gave it.
+    is_others: bool,
     room: Room,
     length: Bytes,
     /// When the daemon took something last, or nothing was there for it.
@@ -96,15 +102,24 @@ pub struct Room {
     pub size: Bytes,
     /// It never ends.
     pub is_ring: bool,
+    /// What was recorded so long ago is given up.
+    pub keep: Option<units::Duration>,
 }
 
 impl Room {
+    /// Of a volume that is there.
+    pub fn of(spec: &Spec, volume: &Volume) -> Self {
+        let (size, ring) = (volume.size_bytes, volume.ring.as_ref());
+        let grows = spec.grow_to.filter(|_| ring.is_none());
+        let size = grows.map_or(size, |limit| limit.max(size));
+        Self { size, is_ring: ring.is_some(), keep: ring.and_then(|ring| ring.keep_ns) }
+    }
+
     /// For how many seconds the rest of a volume of which so much is recorded lasts at a rate; of
     /// a ring: how old the oldest byte becomes, where it is given up for its age at the latest.
-    pub fn lasts(self, length: Bytes, keep: Option<units::Duration>, rate: Rate) -> u64 {
+    pub fn lasts(self, length: Bytes, rate: Rate) -> u64 {
         let room = if self.is_ring { self.size } else { self.size.saturating_sub(length) };
-        let time =
-            rate.time_for(room).min(keep.filter(|_| self.is_ring).unwrap_or(units::Duration::MAX));
+        let time = rate.time_for(room).min(self.keep.unwrap_or(units::Duration::MAX));
         time.as_nanos() / 1_000_000_000
     }
 }
@@ -124,6 +139,9 @@ impl Camera {
             over: false,
             contract: None,
             stream: None,
+            changes: 0,
+            asks: false,
+            is_others: false,
             room: Room::default(),
             length: Bytes::ZERO,
             taken: Instant::now(),
@@ -302,6 +320,7 @@ impl Camera {
             Resumed { again: 0, missing: 0, foreign: 0 }
         };
         (inner.contract, inner.stream) = (Some(contract), Some(stream));
+        (inner.changes, inner.asks) = (inner.changes + 1, false);
         (inner.length, inner.room, inner.taken) = (length, room, Instant::now());
         let since = inner.store.1.elapsed().unwrap_or_default();
         let before = std::mem::replace(&mut inner.store, (Store::Open, SystemTime::now()));
@@ -370,9 +389,42 @@ impl Camera {
     /// Which rate to ask for in place of what it has.
     pub fn wish(&self) -> Option<(Rate, Option<Rate>)> {
         let now = self.now();
-        let Inner { terms, meter, .. } = &mut *self.inner();
-        let wish = terms.wish(now, meter)?;
-        Some((wish, meter.rate(now)))
+        let mut inner = self.inner();
+        let Inner { terms, meter, .. } = &mut *inner;
+        let (wish, needs) = (terms.wish(now, meter), terms.lacks(now, meter));
+        let measured = meter.rate(now);
+        inner.asks = wish.is_some();
+        if let Some(needs) = needs {
+            inner.terms.refused(now, None);
+            let stream = inner.stream;
+            drop(inner);
+            self.lacks(needs, measured, stream);
+        }
+        wish.map(|wish| (wish, measured))
+    }
+
+    /// It needs more than the file lets it ask for.
+    fn lacks(&self, needs: Rate, measured: Option<Rate>, stream: Option<u64>) {
+        let (gave, over, most) =
+            (measured.unwrap_or(Rate::ZERO), self.spec.window, self.spec.rate_max);
+        let what = format!(
+            "gave {gave} over {over}, and needs a contract for {needs}; it has one for {most}, and the \
+             file's `rate_max` lets it ask for no more: what its buffer cannot take is lost"
+        );
+        let needed = needs.to_string().replace(' ', "");
+        let now = stream.map_or_else(String::new, |stream| {
+            format!("; until then: `slackline stream set {stream} --rate {needed}`")
+        });
+        let next = format!(
+            "make `rate_max` in the file {needed} at least, or let the camera give less, and start this \
+             again{now}"
+        );
+        let event = self.event("rate_refused", what).next(next);
+        self.tell(
+            event
+                .with("wish_bytes_per_second", needs.get())
+                .with("rate_max_bytes_per_second", most.get()),
+        );
     }
 
     /// The contract has this rate now.
@@ -380,13 +432,20 @@ impl Camera {
         let mut inner = self.inner();
         let before = inner.terms.now();
         inner.terms.granted(rate);
+        (inner.changes, inner.asks, inner.is_others) = (inner.changes + 1, false, false);
         if let Some(contract) = &mut inner.contract {
             contract.rate_bytes_per_second = rate;
         }
         drop(inner);
         let gave = measured.unwrap_or(Rate::ZERO);
         let over = self.spec.window;
-        let what = format!("gave {gave} over {over}: its contract is for {rate} now, not {before}");
+        let most = if rate == self.spec.rate_max && rate > before {
+            ", the most that the file's `rate_max` lets it ask for"
+        } else {
+            ""
+        };
+        let what =
+            format!("gave {gave} over {over}: its contract is for {rate} now, not {before}{most}");
         let event = self.event("rate", what).with("rate_bytes_per_second", rate.get());
         self.tell(event.with("measured_bytes_per_second", gave.get()));
     }
@@ -401,11 +460,15 @@ impl Camera {
         next: &str,
     ) -> Option<Rate> {
         let now = self.now();
-        let again = self.inner().terms.refused(now, fits);
+        let mut inner = self.inner();
+        inner.asks = false;
+        let again = inner.terms.refused(now, fits);
+        drop(inner);
         let gave = measured.unwrap_or(Rate::ZERO);
         let what = format!(
-            "gave {gave} over {}, and a contract for {wish} is refused: {why}",
-            self.spec.window
+            "gave {gave} over {}, and a contract for {wish}{} is refused: {why}",
+            self.spec.window,
+            if wish == self.spec.rate_max { ", its `rate_max`," } else { "" }
         );
         let event =
             self.event("rate_refused", what).next(next).with("wish_bytes_per_second", wish.get());
@@ -421,6 +484,7 @@ impl Camera {
         let mut inner = self.inner();
         let before = inner.terms.now();
         inner.terms.reset();
+        inner.is_others = false;
         before != inner.terms.now()
     }
 }
@@ -471,6 +535,36 @@ impl Camera {
         inner.losses.push_back(loss);
     }
 
+    /// How often its contract was changed from here.
+    pub fn changes(&self) -> u64 {
+        self.inner().changes
+    }
+
+    /// What the daemon has of it, as was asked when so many `changes` had been made: others change
+    /// its contract, and its volume.
+    pub fn follows(&self, changes: u64, streams: &[Stream], volumes: &[Volume]) {
+        let mut inner = self.inner();
+        let Some(id) = inner.stream.filter(|_| inner.changes == changes && !inner.asks) else {
+            return;
+        };
+        if let Some(volume) = volumes.iter().find(|volume| volume.name == self.spec.volume) {
+            inner.room = Room::of(&self.spec, volume);
+        }
+        let is_own = |one: &&Stream| one.id == id && one.volume == self.spec.volume;
+        let Some(stream) = streams.iter().find(is_own) else { return };
+        inner.contract = Some(stream.contract);
+        let (before, rate) = (inner.terms.now(), stream.contract.rate_bytes_per_second);
+        if rate == before {
+            return;
+        }
+        inner.terms.set(rate);
+        inner.is_others = true;
+        drop(inner);
+        let what =
+            format!("somebody else changed its contract: it is for {rate} now, not {before}");
+        self.tell(self.event("rate", what).with("rate_bytes_per_second", rate.get()));
+    }
+
     /// Bytes that are here and nowhere else.
     pub fn unsaved(&self) -> u64 {
         let inner = self.inner();
@@ -501,7 +595,7 @@ impl Camera {
         };
         let rate = measured.filter(|rate| !rate.is_zero());
         let rate = rate.unwrap_or(inner.terms.now());
-        let lasts = inner.opened.then(|| inner.room.lasts(inner.length, self.spec.keep, rate));
+        let lasts = inner.opened.then(|| inner.room.lasts(inner.length, rate));
         let (seconds_left, seconds_kept) = match inner.room.is_ring {
             true => (None, lasts),
             false => (lasts, None),
@@ -525,6 +619,8 @@ impl Camera {
             size_bytes: inner.room.size.get(),
             seconds_left,
             seconds_kept,
+            keep_seconds: inner.room.keep.map(|keep| keep.as_nanos() / 1_000_000_000),
+            notes: self.notes(inner, measured),
             given_bytes: inner.meter.total(),
             buffer_bytes: inner.buffer.held() + inner.buffer.waiting(),
             buffer_max_bytes: inner.buffer.max(),
@@ -532,5 +628,52 @@ impl Camera {
             lost_bytes: inner.lost,
             losses: inner.losses.iter().cloned().collect(),
         }
+    }
+
+    /// Where what it has differs from what its file says, in words.
+    fn notes(&self, inner: &Inner, measured: Option<Rate>) -> Vec<String> {
+        let (spec, room, mut notes) = (&self.spec, inner.room, Vec::new());
+        let contract = inner.contract.filter(|_| inner.stream.is_some());
+        if let Some(rate) = contract.map(|contract| contract.rate_bytes_per_second)
+            && rate != spec.rate
+        {
+            let who = match inner.is_others {
+                true => "somebody else gave it that",
+                false => "it was seen to need that",
+            };
+            notes.push(format!(
+                "its contract is for {rate}, and the file's `rate` is {}: {who}",
+                spec.rate
+            ));
+        }
+        if let Some(gave) = measured.filter(|&gave| gave > spec.rate_max)
+            && contract.is_some_and(|contract| gave > contract.rate_bytes_per_second)
+        {
+            let most = spec.rate_max;
+            notes.push(format!(
+                "it gives {gave}, and the file's `rate_max` lets it ask for a contract of {most} at the \
+                 most: make that larger in the file"
+            ));
+        }
+        if room.is_ring && room.keep != spec.keep {
+            let words = |keep: Option<units::Duration>| {
+                keep.map_or_else(|| "all that there is room for".into(), crate::moment::age)
+            };
+            let file = match spec.keep {
+                Some(keep) => format!(
+                    "the file's `keep` is {}, and holds from the next start on",
+                    crate::moment::age(keep)
+                ),
+                None => "the file has no `keep`".into(),
+            };
+            notes.push(format!("its ring keeps {}; {file}", words(room.keep)));
+        }
+        if spec.is_size_by_keep && room.is_ring && room.size > spec.size {
+            notes.push(format!(
+                "its ring has {}: what `rate` comes to in `keep` is {}, and its contract needs more",
+                room.size, spec.size
+            ));
+        }
+        notes
     }
 }

@@ -35,6 +35,8 @@ struct Checked {
     /// There is one already, with so much recorded; else it would be made.
     recorded_bytes: Option<u64>,
     size_bytes: u64,
+    /// Its `keep` comes to less, and its contract needs so much.
+    is_enlarged: bool,
     rate_bytes_per_second: u64,
     block_bytes: u64,
     /// None of a ring.
@@ -64,7 +66,7 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
     let status = client.status()?;
     let written = status.streams.iter().filter(|stream| stream.mode != Mode::Read);
     let written: BTreeSet<&str> = written.map(|stream| &*stream.volume).collect();
-    let (mut cameras, mut streams, mut needed) = (Vec::new(), Vec::new(), Bytes::ZERO);
+    let (mut cameras, mut streams) = (Vec::new(), Vec::new());
     // Where the daemon chooses the block, of a volume that is not there yet: which stream of the
     // plan, and which camera.
     let mut unknown = Vec::new();
@@ -99,20 +101,19 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
                 placement,
             });
         }
-        if volume.is_none() {
-            needed = needed.saturating_add(spec.size);
-        }
         let recorded = volume.as_ref().map(|volume| volume.length_bytes);
-        let is_ring = volume.as_ref().map_or(spec.ring, |volume| volume.ring.is_some());
-        let size = volume.map_or(spec.size, |volume| volume.size_bytes);
-        let size = spec.grow_to.filter(|_| !is_ring).map_or(size, |limit| limit.max(size));
-        let room = Room { size, is_ring };
-        let lasts = room.lasts(recorded.unwrap_or_default(), spec.keep, spec.rate);
+        let Room { size, is_ring, .. } = match &volume {
+            Some(volume) => Room::of(spec, volume),
+            None => made(spec, spec.size),
+        };
+        let room = Room { size, is_ring, keep: spec.keep.filter(|_| is_ring) };
+        let lasts = room.lasts(recorded.unwrap_or_default(), spec.rate);
         cameras.push(Checked {
             name: spec.name.clone(),
             volume: spec.volume.clone(),
             recorded_bytes: recorded.map(Bytes::get),
             size_bytes: size.get(),
+            is_enlarged: false,
             rate_bytes_per_second: spec.rate.get(),
             block_bytes: contract.block_bytes.get(),
             seconds_left: (!is_ring).then_some(lasts),
@@ -128,6 +129,16 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
     for camera in cameras.iter_mut().filter(|camera| is_ring(camera)) {
         let planned = plan.streams.iter().find(|stream| stream.name == camera.name);
         camera.ring_least_bytes = planned.map(|stream| stream.ring_least_bytes.get());
+    }
+    let mut needed = Bytes::ZERO;
+    let made_ones = cameras.iter_mut().zip(&file.cameras);
+    for (camera, spec) in made_ones.filter(|(camera, _)| camera.recorded_bytes.is_none()) {
+        let size = spec.ring_size(Bytes::new(camera.ring_least_bytes.unwrap_or_default()));
+        if size > spec.size {
+            (camera.size_bytes, camera.is_enlarged) = (size.get(), true);
+            camera.seconds_kept = Some(made(spec, size).lasts(Bytes::ZERO, spec.rate));
+        }
+        needed = needed.saturating_add(size);
     }
     let free =
         status.disks.iter().fold(Bytes::ZERO, |sum, disk| sum.saturating_add(disk.free_bytes));
@@ -247,11 +258,52 @@ fn text(found: &Found) -> String {
     let (buffers, windows) = (Bytes::new(found.buffer_bytes), Bytes::new(found.window_bytes));
     let cameras = counted(found.cameras.len() as u64, "camera");
     let verdict = if found.fits { "all fit" } else { "not all fit" };
+    let enlarged = found.cameras.iter().filter(|camera| camera.is_enlarged).map(|camera| {
+        let size = Bytes::new(camera.size_bytes);
+        format!("{}: its ring is made with {size}, since its contract needs more than what `rate` comes to in \
+                 `keep`\n", camera.name)
+    });
     table.text("")
+        + &enlarged.collect::<String>()
         + &format!(
             "{cameras}: {verdict}; new volumes take {needed} of {free} that are free; memory {buffers} \
              for buffers here at the most, {windows} for windows in the daemon\n"
         )
+}
+
+/// The room of a volume that is made with this size.
+fn made(spec: &Spec, size: Bytes) -> Room {
+    let size = spec.grow_to.map_or(size, |limit| limit.max(size));
+    Room { size, is_ring: spec.ring, keep: spec.keep }
+}
+
+/// The smallest ring that the daemon takes for a camera whose volume is to be made.
+pub fn ring_least(spec: &Spec, client: &Client) -> client::Result<Bytes> {
+    let stream = |block: Bytes| PlanStream {
+        name: spec.name.clone(),
+        count: 1,
+        mode: Some(Mode::Write),
+        contract: Some(spec.contract(spec.rate, block)),
+        service: None,
+        placement: match spec.thin {
+            true => thin_placement(true),
+            false => Placement { run_bytes: planned_run(None, block), ..Placement::default() },
+        },
+    };
+    let plan = |stream: PlanStream, alternatives| {
+        client.plan(&PlanRequest { streams: vec![stream], alternatives })
+    };
+    let by_rate = client::Contract::at(spec.rate).terms().block_bytes;
+    let block = match spec.block {
+        Some(block) => block,
+        None => {
+            let now = plan(stream(by_rate), true)?.modes.into_iter().find(|mode| mode.now);
+            let chosen = now.and_then(|mode| mode.block_bytes.first().copied().flatten());
+            chosen.map_or(by_rate, Bytes::new)
+        }
+    };
+    let planned = plan(stream(block), false)?.streams;
+    Ok(planned.first().map_or(Bytes::ZERO, |stream| stream.ring_least_bytes))
 }
 
 /// Whether the program of its command is where it would be looked for.

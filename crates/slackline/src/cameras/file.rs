@@ -41,6 +41,8 @@ pub struct Spec {
     pub volume: String,
     /// The size of that, where it has to be made.
     pub size: Bytes,
+    /// The file names no size, and that is what the rate comes to in the time that is kept.
+    pub is_size_by_keep: bool,
     /// How large that may grow as it fills.
     pub grow_to: Option<Bytes>,
     /// It is a ring, which gives up its oldest bytes.
@@ -72,6 +74,16 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// The size of its ring, where the daemon takes none of less than `least` for its contract: what
+    /// the file says; or what its `keep` comes to, and twice the least, since the daemon's windows
+    /// are longer for some minutes where its host was late.
+    pub fn ring_size(&self, least: Bytes) -> Bytes {
+        match self.is_size_by_keep {
+            true => self.size.max(least.saturating_add(least).round_up(RING_OF)),
+            false => self.size,
+        }
+    }
+
     /// The contract of this rate, in blocks that are chosen where the file names none.
     pub fn contract(&self, rate: Rate, chosen: Bytes) -> Contract {
         let block_bytes = self.block.unwrap_or(chosen);
@@ -274,7 +286,8 @@ impl Entry {
             let bytes = rate.bytes_in(keep.saturating_mul(11) / 10);
             bytes.min(Bytes::OUTSIDE_MAX).round_up(RING_OF)
         });
-        let Some(size) = self.size.or(all.size).or(by_age) else {
+        let stated = self.size.or(all.size);
+        let Some(size) = stated.or(by_age) else {
             let next = "add size = \"200GiB\" to it or to [defaults]: the room that its volume gets; or \
                         keep = \"14d\", for as much as it gives in that time";
             return wrong("it has no size", next);
@@ -288,7 +301,8 @@ impl Entry {
         let rate_max =
             rate_max.unwrap_or_else(|| Rate::per_second(rate.get().saturating_mul(RATE_MAX)));
         if rate.is_zero() || rate_max < rate {
-            let next = "a rate is more than nothing, and rate_max at least the rate";
+            let next = "a rate is more than nothing, and rate_max at least the rate: correct one of \
+                        them, or leave rate_max out, for four times the rate";
             return wrong(format!("a rate of {rate} with a rate_max of {rate_max}"), next);
         }
         let block = self.block.or(all.block);
@@ -329,6 +343,7 @@ impl Entry {
         Ok(Spec {
             volume,
             size,
+            is_size_by_keep: stated.is_none(),
             grow_to,
             ring: is_ring.unwrap_or(keep.is_some()),
             thin: self.thin.or(all.thin).unwrap_or(false),
@@ -463,6 +478,13 @@ mod tests {
         assert_eq!((a.ring, a.keep), (true, Some(Duration::from_secs(172_800))));
         let size = Bytes::new(190_080_000_000);
         assert!(a.size >= size && a.size - size < RING_OF, "{}", a.size);
+        // A minute is less than its contract needs. A size that was named stays, and is refused.
+        let (large, least) = (Bytes::new(300_000_000_000), Bytes::mib(48));
+        assert_eq!(
+            (a.ring_size(least), a.ring_size(large)),
+            (a.size, (large * 2).round_up(RING_OF))
+        );
+        assert_eq!(b.ring_size(Bytes::mib(2_048)), Bytes::GIB);
         assert_eq!((b.ring, b.size), (true, Bytes::GIB));
         let plain = text.replace("keep = '2d'", "size = '1GiB'").replace("ring = true", "");
         assert!(parse(&plain).unwrap().iter().all(|spec| !spec.ring && spec.keep.is_none()));

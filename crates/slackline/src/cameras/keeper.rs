@@ -6,6 +6,7 @@
 
 use super::back_off::{BackOff, chance};
 use super::camera::{Camera, Next, Room};
+use super::check;
 use super::limits::{ASK_AGAIN, ASK_AGAIN_LATER, DURABLE_WITHIN, IDLE, LOOK};
 use crate::appending::writer_at;
 use crate::contract::thin_placement;
@@ -126,7 +127,11 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
     match client.volume(&spec.volume) {
         Err(error) if error.code() == Some(Code::NoSuchVolume) => {
             let (ring, keep_ns) = (spec.ring, spec.keep);
-            let new = VolumeCreate::new(&spec.volume, spec.size);
+            let size = match spec.is_size_by_keep {
+                true => spec.ring_size(check::ring_least(spec, client)?),
+                false => spec.size,
+            };
+            let new = VolumeCreate::new(&spec.volume, size);
             let placement = thin_placement(spec.thin);
             client.volume_create(&VolumeCreate { ring, keep_ns, placement, ..new })?;
         }
@@ -159,10 +164,8 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
         });
     }
     let volume = client.volume(&spec.volume)?;
-    let (length, size) = (volume.length_bytes, volume.size_bytes);
-    let is_ring = volume.ring.is_some();
-    let size = spec.grow_to.filter(|_| !is_ring).map_or(size, |limit| limit.max(size));
-    if length >= size && !is_ring {
+    let (length, room) = (volume.length_bytes, Room::of(spec, &volume));
+    if length >= room.size && !room.is_ring {
         return Err(full(camera));
     }
     let rate = camera.rate();
@@ -179,7 +182,6 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
         }
         opened => opened?,
     };
-    let room = Room { size, is_ring };
     camera.opened(writer.stream(), contract, length, room);
     Ok(writer)
 }

@@ -55,6 +55,10 @@ pub const STUCK: Duration = Duration::from_secs(10);
 pub const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 /// The same where it said why not and only a person changes that.
 pub const ASK_AGAIN_LATER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// How often it is looked what the daemon has of the cameras, unless somebody asks for it.
+pub const FOLLOW: Duration = Duration::from_secs(5);
+/// Whoever asks for it waits for the daemon so long at the most.
+pub const FOLLOWED_WITHIN: Duration = Duration::from_secs(2);
 /// Connections to the status socket are served one after the other, each within this.
 pub const STATUS_WITHIN: Duration = Duration::from_secs(1);
 /// Whoever asks there has an answer within this, or none: some may be before him.

@@ -136,6 +136,18 @@ impl Terms {
         (wish.get() < self.now.get() / 4 * 3).then_some(wish)
     }
 
+    /// What it needs, where it gives more than its contract, and has the most that may be asked for.
+    pub fn lacks(&self, now: Duration, meter: &mut Meter) -> Option<Rate> {
+        let is_most = self.now >= self.most && now >= self.not_before;
+        let measured = meter.rate(now).filter(|&rate| is_most && rate > self.now)?;
+        Some(with_spare(measured))
+    }
+
+    /// Somebody else gave the contract this rate.
+    pub fn set(&mut self, rate: Rate) {
+        self.now = rate;
+    }
+
     /// The contract has this rate from now on.
     pub fn granted(&mut self, rate: Rate) {
         (self.now, self.patience, self.not_before) = (rate, AGAIN.0, Duration::ZERO);
@@ -228,8 +240,18 @@ mod tests {
         let (mut meter, mut terms) = (Meter::new(WINDOW), Terms::new(mb(2), mb(3)));
         feed(&mut meter, 0, 12, mb(9));
         assert_eq!(terms.wish(at(12_000), &mut meter), Some(mb(3)));
+        assert_eq!(terms.lacks(at(12_000), &mut meter), None, "it may ask for more");
         terms.granted(mb(3));
         assert_eq!(terms.wish(at(12_000), &mut meter), None);
+        let needs = Rate::per_second(11_000_000);
+        assert_eq!(terms.lacks(at(12_000), &mut meter), Some(needs), "9 MB/s, and an eighth");
+        terms.refused(at(12_000), None);
+        assert_eq!(terms.lacks(at(20_000), &mut meter), None, "not told again at once");
+        // Who gives it more by hand has what the file does not let it ask for.
+        feed(&mut meter, 12, 90, mb(9));
+        terms.set(needs);
+        let asked = (terms.wish(at(90_000), &mut meter), terms.lacks(at(90_000), &mut meter));
+        assert_eq!((asked, terms.now()), ((None, None), needs));
     }
 
     #[test]

@@ -52,6 +52,12 @@ pub struct Seen {
     /// Of a ring: how old its oldest byte becomes at the measured rate.
     #[serde(default)]
     pub seconds_kept: Option<u64>,
+    /// Of a ring: what was recorded so long ago is given up, as the daemon has it now.
+    #[serde(default)]
+    pub keep_seconds: Option<u64>,
+    /// Where what it has now differs from what its file says.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// What the command gave since the supervisor began.
     pub given_bytes: u64,
     /// What is in memory, and on no medium yet.
@@ -114,6 +120,9 @@ impl Snapshot {
             }
             if let (Some(down), true) = (&seen.down_since, seen.state != "down") {
                 text += &format!("{}: gives nothing since {down}\n", seen.name);
+            }
+            for note in &seen.notes {
+                text += &format!("{}: {note}\n", seen.name);
             }
             for loss in &seen.losses {
                 let Loss { from, to, bytes, why } = loss;

@@ -4,6 +4,7 @@
 //! A camera here counts: each 16 bytes are a number and a new line, in whole packets. So what is in a
 //! volume says which bytes of which start of the command it has, and which are missing.
 
+mod beside;
 mod pages;
 #[path = "../support/mod.rs"]
 mod support;
@@ -50,7 +51,12 @@ fn counts(dir: &Scratch, name: &str, to: u64, then: &str) -> String {
 
 impl<'a> Cameras<'a> {
     fn start(dir: &'a Scratch, cameras: &str) -> Self {
-        let (file, events) = (write(dir, cameras), dir.path("events"));
+        Self::start_file(dir, write(dir, cameras))
+    }
+
+    /// The same of a file that was written.
+    fn start_file(dir: &'a Scratch, file: String) -> Self {
+        let events = dir.path("events");
         let mut command = dir.command(&["cameras", &file, "--json"]);
         command.stdout(File::create(&events).unwrap()).stdin(Stdio::null());
         let child = command.spawn().unwrap();
@@ -417,7 +423,7 @@ fn before_anything_is_started_a_file_is_read_and_the_daemon_is_asked() {
     dir.run(&["cameras", &file, "--check"]).failed(3, &["camera huge: refused", "`rate` smaller"]);
     // A ring that the daemon would take no such stream to: the size that it names is taken.
     let ring = |rate: &str, size: u64| {
-        let ring = format!("size = '{size}'\nring = true\nblock = '1MiB'\n");
+        let ring = format!("size = '{size}B'\nring = true\nblock = '1MiB'\n");
         let file = write(&dir, &(camera("gate", rate) + &ring));
         dir.run(&["cameras", &file, "--check", "--json"])
     };
@@ -429,7 +435,7 @@ fn before_anything_is_started_a_file_is_read_and_the_daemon_is_asked() {
     assert!(least > 32 << 20, "{least}");
     ring("12MB/s", least).succeeded();
     for (size, code) in [(least - (16 << 20), 1), (least, 0)] {
-        let (name, size) = (format!("r{size}"), size.to_string());
+        let (name, size) = (format!("r{size}"), format!("{size}B"));
         let record =
             ["record", &name, "--create", &size, "--ring", "--rate", "12MB/s", "--block", "1MiB"];
         let ran = dir.run_with(&record, b"x");

@@ -1,0 +1,95 @@
+//! What others change beside the supervisor, and what of its file it cannot follow.
+
+use super::{Cameras, counts, write};
+use crate::support::{Scratch, wait_until};
+
+/// `stream set` and `volume keep` were nowhere to be seen: the status went on telling what the file
+/// says.
+#[test]
+fn what_others_change_is_told_beside_what_the_file_says() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let terms = "size = '80MiB'\nkeep = '1d'\n";
+    let cameras = Cameras::start(&dir, &(counts(&dir, "gate", 4_000_000, "sleep 100") + terms));
+    wait_until(|| cameras.durable("gate") > 200_000);
+    let before = cameras.seen("gate");
+    assert_eq!(before["contract_bytes_per_second"], 6_000_000);
+    assert_eq!(
+        (&before["keep_seconds"], &before["notes"]),
+        (&86_400.into(), &serde_json::json!([]))
+    );
+
+    let stream = before["stream"].to_string();
+    dir.run(&["stream", "set", &stream, "--rate", "5500kB/s"]).succeeded();
+    dir.run(&["volume", "keep", "gate", "12h"]).succeeded();
+    // Whoever asks then has it, and does not have to wait until it is looked for by itself.
+    wait_until(|| cameras.seen("gate")["contract_bytes_per_second"] == 5_500_000);
+    wait_until(|| cameras.seen("gate")["keep_seconds"] == 43_200);
+    let text = dir.run(&["cameras", &cameras.file, "--status"]).succeeded().text().to_owned();
+    for said in [
+        "5.50 MB/s",
+        "its contract is for 5.50 MB/s, and the file's `rate` is 6 MB/s: somebody else gave it that",
+        "its ring keeps 12 h; the file's `keep` is 1 d, and holds from the next start on",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let told = cameras.events("rate");
+    assert!(told[0]["detail"].as_str().unwrap().contains("somebody else"), "{told:?}");
+    dir.run(&["volume", "keep", "gate", "off"]).succeeded();
+    wait_until(|| cameras.seen("gate")["keep_seconds"].is_null());
+    cameras.end();
+}
+
+/// It was said how much it gave, and that was all: the bytes were lost beside a contract that could
+/// have been larger.
+#[test]
+fn a_camera_that_gives_more_than_its_file_lets_it_ask_for_is_told_the_bound() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let terms = "rate = '500kB/s'\nrate_max = '1MB/s'\nwindow = '300ms'\nsize = '80MiB'\n";
+    let cameras = Cameras::start(&dir, &(counts(&dir, "gate", 4_000_000, "sleep 100") + terms));
+    wait_until(|| !cameras.events("rate_refused").is_empty());
+    let granted = cameras.events("rate");
+    let detail = granted[0]["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("1 MB/s now, not 500 kB/s, the most that the file's `rate_max`"),
+        "{detail}"
+    );
+    let told = &cameras.events("rate_refused")[0];
+    assert_eq!(told["rate_max_bytes_per_second"], 1_000_000);
+    assert!(told["wish_bytes_per_second"].as_u64() > Some(1_000_000), "{told}");
+    let detail = told["detail"].as_str().unwrap();
+    assert!(detail.contains("it has one for 1 MB/s, and the file's `rate_max`"), "{detail}");
+    let next = told["next_step"].as_str().unwrap();
+    let stream = cameras.seen("gate")["stream"].to_string();
+    let by_hand = format!("`slackline stream set {stream} --rate ");
+    assert!(next.contains("make `rate_max` in the file") && next.contains(&by_hand), "{next}");
+    let text = dir.run(&["cameras", &cameras.file, "--status"]).succeeded().text().to_owned();
+    assert!(text.contains("`rate_max` lets it ask for a contract of 1 MB/s at the most"), "{text}");
+    cameras.end();
+}
+
+/// A minute of a camera is less than a ring has to have: it was refused, with the size that would do.
+#[test]
+fn a_ring_without_a_size_is_as_large_as_its_contract_needs() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let camera = "[[camera]]\nname = 'gate'\nrate = '1MB/s'\nkeep = '20s'\n\
+                  command = ['sh', '-c', 'while :; do head -c 16000 /dev/zero; sleep 0.1; done']\n";
+    let file = write(&dir, camera);
+    let text = std::fs::read_to_string(&file).unwrap().replace("size = '16MiB'\n", "");
+    std::fs::write(&file, text).unwrap();
+    let checked = dir.run(&["cameras", &file, "--check"]).succeeded().text().to_owned();
+    assert!(checked.contains("gate: its ring is made with "), "{checked}");
+    let checked = dir.run(&["cameras", &file, "--check", "--json"]).succeeded().json();
+    let cameras = Cameras::start_file(&dir, file);
+    wait_until(|| cameras.durable("gate") > 0);
+    let seen = cameras.seen("gate");
+    let size = seen["size_bytes"].as_u64().unwrap();
+    assert_eq!((seen["keep_seconds"].as_u64(), size % (16 << 20)), (Some(20), 0));
+    let least = checked["cameras"][0]["ring_least_bytes"].as_u64().unwrap();
+    assert!(size > 32 << 20 && size >= least, "{size} of {least} at least");
+    let note = seen["notes"][0].as_str().unwrap();
+    assert!(note.contains("what `rate` comes to in `keep` is 32 MiB"), "{note}");
+    cameras.end();
+}
