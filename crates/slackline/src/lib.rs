@@ -67,7 +67,7 @@ struct Cli {
 
 const AFTER_HELP: &str = "\
 Sizes are written as 64k, 8MiB or 2MB (a bare letter and the iB forms count in 1024), \
-rates as 1MB/s, 800KiB/s or 25Mbit/s, times as 250ms or 1.5s.
+rates as 1MB/s, 800KiB/s or 25Mbit/s, times as 250ms or 1.5s; each with its unit.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by admission or a quota, 4 recorded, but \
 the source was faster than its contract.";

@@ -43,13 +43,22 @@ pub struct Args {
     contract: ContractArgs,
     /// The volume offset to start from: its bytes come first, and as soon as they are there
     /// [default: the beginning, of a ring that of what it holds]
-    #[arg(long, value_name = "OFFSET", conflicts_with_all = ["from", "to"])]
+    #[arg(long, value_name = "OFFSET", value_parser = in_bytes, conflicts_with_all = ["from", "to"])]
     start: Option<Bytes>,
     /// Stop after so much
-    #[arg(long, value_name = "SIZE", conflicts_with_all = ["to", "for"])]
+    #[arg(long, value_name = "SIZE", value_parser = in_bytes, conflicts_with_all = ["to", "for"])]
     length: Option<Bytes>,
     #[command(flatten)]
     between: Between,
+}
+
+/// A place or a length in a volume: other programs, and this one's `--json`, count these in bytes, so
+/// that a number may stand without a unit.
+fn in_bytes(text: &str) -> Result<Bytes, units::ParseError> {
+    match text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() {
+        true => format!("{text}B").parse(),
+        false => text.parse(),
+    }
 }
 
 /// Longest piece that is asked for at once: what one frame carries.

@@ -171,9 +171,12 @@ fn slips_of_the_hand_are_named() {
     assert!(!dir.path("copy").exists());
     // Two sizes that look the same.
     let free = dir.run(&["status", "--json"]).json()["status"]["disks"][0]["free_bytes"].as_u64();
-    let size = (free.unwrap() + (1 << 20)).to_string();
+    let size = format!("{}B", free.unwrap() + (1 << 20));
     let create = ["volume", "create", "v", "--size", &size];
     dir.run(&create).failed(1, &["was asked for", "free: 1 MiB less"]);
+    // It was a volume of 20 bytes.
+    let bare = ["volume", "create", "v", "--size", "20"];
+    dir.run(&bare).failed(2, &["20 has no unit; write 20B, 20MiB or 20GB"]);
     // A volume that is there does not become what --create says.
     let record = |size: &str, more: &str| {
         let record = ["record", "v", "--create", size, "--rate", "1MB/s"];
