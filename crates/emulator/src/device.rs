@@ -618,7 +618,7 @@ mod tests {
             let error = device.order(at(0), &order.parse().unwrap(), &mut Vec::new());
             assert!(error.as_ref().is_err_and(|error| error.contains(says)), "{order}: {error:?}");
         }
-        let error: Order = "error 0..512".parse().unwrap();
+        let error: Order = "error 0..512B".parse().unwrap();
         for _ in 0..PLACES_MAX {
             device.order(at(0), &error, &mut Vec::new()).unwrap();
         }

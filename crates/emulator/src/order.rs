@@ -299,7 +299,7 @@ mod tests {
             ("stall", "there is:"),
             ("stall 3", "no unit"),
             ("stall 30000s", "too long"),
-            ("slow 1..1 4", "has no bytes"),
+            ("slow 1B..1B 4", "has no bytes"),
             ("slow 2MiB..1MiB 4", "has no bytes"),
             ("slow 0..9999999TiB 4", "more than 1 EiB"),
             ("slow 1MiB 4", "is no place"),
