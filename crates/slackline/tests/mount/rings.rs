@@ -10,8 +10,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 #[test]
 fn what_a_ring_has_given_up_is_a_hole_that_cannot_be_read() {
     let Some(mounted) = Mounted::new() else { return };
-    let bytes = noise(90 << 20, 5);
-    let record = ["record", "gate", "--create", "64MiB", "--ring", "--rate", "2MB/s"];
+    let bytes = noise(150 << 20, 5);
+    // Twice what a host that is in time needs.
+    let ring = ["--create", "96MiB", "--ring", "--rate", "2MB/s", "--block", "256KiB"];
+    let record = [&["record", "gate"], &ring[..]].concat();
     mounted.dir.run_with(&record, &bytes).recorded();
     let shown = mounted.dir.run(&["volume", "show", "gate", "--json"]).succeeded().json();
     let start = shown["ring"]["start_bytes"].as_u64().unwrap();
