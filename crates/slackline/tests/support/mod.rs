@@ -212,6 +212,14 @@ impl Daemon {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
+    /// The first line of what it says with `what` in it. A thread of its own writes what it says, a little
+    /// after it serves.
+    pub fn line_with(&self, what: &str) -> String {
+        let line = || self.said().lines().find(|line| line.contains(what)).map(str::to_owned);
+        wait_until(|| line().is_some());
+        line().unwrap()
+    }
+
     fn check_log(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap();
         assert!(!log.contains("panicked"), "{log}");

@@ -39,12 +39,7 @@ impl World {
         let args = ["--commit-interval", "100ms", "--state-dir", &state];
         let args = [&args[..], &["--listen", on, "--nbd-listen", on]].concat();
         let daemon = self.dir.try_serve(&self.disks, &args).unwrap();
-        let port = |what: &str| {
-            let log = daemon.said();
-            let line =
-                log.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{log}"));
-            line.rsplit(':').next().unwrap().parse().unwrap()
-        };
+        let port = |what: &str| daemon.line_with(what).rsplit(':').next().unwrap().parse().unwrap();
         let ports =
             Ports { http: port("serving HTTP over TLS"), nbd: port("serving NBD over TLS") };
         (daemon, ports)
@@ -507,6 +502,7 @@ fn without_being_told_nothing_listens_and_plain_tcp_goes_on_loopback_alone() {
     let state = dir.text("state");
     let quiet = ["--commit-interval", "100ms", "--state-dir", &state];
     let daemon = dir.try_serve(&world.disks, &quiet).unwrap();
+    daemon.line_with("serving pool");
     assert!(!daemon.said().contains(" at 127") && !Path::new(&state).exists(), "{}", daemon.said());
     daemon.kill();
     let far = [&quiet[..], &["--plain-tcp", "--listen", "0.0.0.0:0"]].concat();
@@ -518,8 +514,7 @@ fn without_being_told_nothing_listens_and_plain_tcp_goes_on_loopback_alone() {
     refused.err().unwrap().failed(1, &["--listen", &at]);
     let near = [&quiet[..], &["--plain-tcp", "--nbd-listen", "127.0.0.1:0"]].concat();
     let daemon = dir.try_serve(&world.disks, &near).unwrap();
-    let log = daemon.said();
-    let line = log.lines().find(|line| line.contains("WITHOUT encryption")).unwrap();
+    let line = daemon.line_with("WITHOUT encryption");
     let at = line.rsplit(' ').next().unwrap().to_owned();
     if has(&["nbdinfo"]) {
         world.make("v");

@@ -73,8 +73,7 @@ fn redbot_finds_nothing_that_is_wrong() {
     let state = world.dir.text("state");
     let plain = ["--plain-tcp", "--listen", "127.0.0.1:0", "--state-dir", &state];
     let daemon = world.dir.try_serve(&world.disks, &plain).unwrap();
-    let log = daemon.said();
-    let line = log.lines().find(|line| line.contains("WITHOUT encryption")).unwrap();
+    let line = daemon.line_with("WITHOUT encryption");
     let at = line.rsplit(' ').next().unwrap();
     world.make("film");
     let bytes = noise(7, MIB + 77).bytes();
