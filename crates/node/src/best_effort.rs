@@ -571,7 +571,7 @@ impl BestEffort {
             operation.pieces += 1;
             if !self.waits_for_write(core, now, (id, &operation), ((volume, extent), &range), span)
             {
-                read_piece(core, now, &mut operation, id, (range, location), span);
+                read_piece(core, now, &mut operation, id, extent, (range, location), span);
             }
         }
         self.operations.insert(id, operation);
@@ -918,13 +918,16 @@ impl BestEffort {
         }
         let Operation { ticket, uid, waiting, volume, offset, span, recorded, .. } = operation;
         let Operation { write, error, then, .. } = operation;
+        if write && error.is_none() && then.is_none() {
+            core.writes.raise(&mut core.store, volume, recorded);
+        }
         if write && error.is_some() && !self.writes(volume) {
             // Some of its bytes may lie behind the end. (So may those of another write that has not
             // ended, and these are its own.)
             core.writes.ends.hides(&core.store, volume);
         }
         if self.behind.remove(id, uid) {
-            self.ended_behind(core, volume, recorded, error);
+            self.ended_behind(volume, error);
             self.give(core, now, span.expect("it was written from"));
             return self.serve_waiting(core, now);
         }
@@ -956,10 +959,7 @@ impl BestEffort {
             }
             (None, Some(Then::Reply(reply)), _) => Ok(*reply),
             (None, Some(Then::Cleared), _) => unreachable!("told above"),
-            (None, None, Some(_)) if write => {
-                core.store.note_length(volume, recorded);
-                Ok(Reply::Done)
-            }
+            (None, None, Some(_)) if write => Ok(Reply::Done),
             (None, None, Some(span)) => Ok(Reply::Data { bytes: span, offset }),
             (None, None, None) => Ok(Reply::Done),
         };

@@ -99,6 +99,10 @@ impl Blocks {
     pub fn watermark(&self) -> Bytes {
         BLOCK * u64::from(self.next(0, false).unwrap_or(COUNT))
     }
+    /// The same in blocks.
+    pub(crate) fn count_first(&self) -> u16 {
+        (self.watermark() / BLOCK) as u16
+    }
     /// True where it has no block behind one that it does not have.
     pub fn is_prefix(&self) -> bool {
         *self == Self::first(self.watermark())

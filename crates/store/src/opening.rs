@@ -156,7 +156,10 @@ fn recover(facts: &Facts, mut steps: Steps) -> Result<Writing, OpenError> {
     let devices: Vec<_> = members(facts).map(|(_, device, _)| device).collect();
     let mut order: Vec<_> = all().collect();
     order.sort_by_key(|disk| devices[disk.as_usize()]);
-    let store = Store::new(pool, profiles, geometry, verdict.state, log);
+    let mut state = verdict.state;
+    // As the next opening finds it: an earlier program's records may speak of more.
+    state.forget_behind_ends();
+    let store = Store::new(pool, profiles, geometry, state, log);
     Ok(Writing { steps, devices, opened: Opened { store, order } })
 }
 

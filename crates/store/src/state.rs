@@ -286,6 +286,18 @@ impl State {
         }
         Ok(freed)
     }
+    /// Nothing was ever written behind the ends of what is recorded.
+    pub(crate) fn forget_behind_ends(&mut self) {
+        for volume in self.volumes.values_mut().filter(|volume| !volume.is_ring()) {
+            let from = (volume.length / EXTENT.get()) as u32;
+            for index in from..volume.written.len() as u32 {
+                if volume.written[index as usize] > 0 || volume.scattered.contains_key(&index) {
+                    let blocks = volume.recorded_blocks(index).expect("an extent of the volume");
+                    volume.set(index, blocks);
+                }
+            }
+        }
+    }
     /// The volume, where it has all of these extents.
     fn written_in(
         &mut self,
@@ -393,10 +405,15 @@ impl State {
         if extents.is_empty() {
             return;
         }
-        let written = &volume.written[extents.start as usize..extents.end as usize];
-        encoder.watermarks(volume.id, extents.start, written);
-        for (&index, &blocks) in volume.scattered.range(extents) {
-            encoder.change(&Change::Scattered { volume: volume.id, index, blocks });
+        let recorded = |index| volume.recorded_blocks(index).expect("an extent of the volume");
+        let watermarks: Vec<u16> =
+            extents.clone().map(|index| recorded(index).count_first()).collect();
+        encoder.watermarks(volume.id, extents.start, &watermarks);
+        for (&index, _) in volume.scattered.range(extents) {
+            let blocks = recorded(index);
+            if !blocks.is_prefix() {
+                encoder.change(&Change::Scattered { volume: volume.id, index, blocks });
+            }
         }
     }
     /// What is not of one volume: the suspect extents of all disks, and the policy.
@@ -447,4 +464,41 @@ fn raise(volume: &mut Volume, index: u32, blocks: u16) -> Result<(), &'static st
     }
     volume.add(index, Blocks::first(BLOCK * u64::from(blocks)));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::AreaSize;
+    use alloc::vec;
+
+    /// Records of an earlier program speak of blocks behind the end: they are not there when the pool
+    /// was opened, so that they are news when they are written again, and a record has them.
+    #[test]
+    fn what_old_records_have_behind_an_end_was_never_written() {
+        let capacity = Bytes::mib(200);
+        let disk = Geometry::new(capacity, AreaSize::for_pool(capacity)).expect("room");
+        let mut state = State::new(&[disk]);
+        let volume = VolumeId(1);
+        let hole = Blocks::of(&(Bytes::kib(8)..Bytes::kib(12)));
+        for change in [
+            Change::Create {
+                volume,
+                name: "old".into(),
+                zone: Zone::Any,
+                disks: vec![DiskIndex(0)],
+            },
+            Change::Grow { volume, extents: 4, runs: vec![vec![Run { start: 40, count: 4 }]] },
+            Change::Length { volume, length: EXTENT.get() + 5000 },
+            Change::Written { volume, first: 0, count: 3, blocks: 256 },
+            Change::Scattered { volume, index: 3, blocks: hole },
+        ] {
+            state.apply(&change).expect("a sound change");
+        }
+        state.forget_behind_ends();
+        let volume = state.volumes.get_mut(&volume).expect("just made");
+        assert_eq!(volume.written, [256, 2, 0, 0]);
+        assert!(volume.scattered.is_empty());
+        assert!(volume.add(2, Blocks::first(EXTENT)), "it is news");
+    }
 }

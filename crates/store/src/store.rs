@@ -40,6 +40,7 @@ use crate::structure::Payload;
 use crate::volume::Volume;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::ops::Range;
 use units::Bytes;
 
 /// An open pool.
@@ -63,6 +64,9 @@ pub struct Store {
     pub(crate) vacated: Freed,
     log: Log,
     pub(crate) staged: Staged,
+    /// Extents with blocks that were written behind the end of what is recorded: no record has these
+    /// blocks before the end has come so far.
+    ahead: Extents,
     running: Option<Running>,
     scattered: Scattered,
     /// What a checkpoint takes at the most, but for extents with holes.
@@ -95,7 +99,7 @@ pub(crate) struct Staged {
     /// Disks with another profile.
     pub(crate) profiles: BTreeSet<DiskIndex>,
     /// Extents of which more blocks were written.
-    written: BTreeMap<VolumeId, BTreeSet<u32>>,
+    written: Extents,
     /// Volumes whose length rose.
     lengths: BTreeSet<VolumeId>,
     /// Volumes that were written, and whose times are those of the last write.
@@ -109,6 +113,9 @@ pub(crate) struct Staged {
     /// An empty record is wanted.
     closing: bool,
 }
+
+/// Extents, by their volumes.
+type Extents = BTreeMap<VolumeId, BTreeSet<u32>>;
 
 /// Extents that were written with holes, each of which takes
 /// [`SCATTERED_SIZE`] in a checkpoint.
@@ -151,6 +158,7 @@ impl Store {
             state,
             log,
             staged: Staged::default(),
+            ahead: Extents::new(),
             running: None,
             scattered: Scattered::default(),
             described: 0,
@@ -334,6 +342,9 @@ impl Store {
                 false => self.recording.cut(id, size),
             }
             self.stage(Change::Cut { volume: id, size: size.get() });
+            if let Some(ahead) = self.ahead.get_mut(&id) {
+                ahead.split_off(&(size.div_ceil(EXTENT) as u32));
+            }
             self.touch(id);
             return Ok(());
         }
@@ -353,6 +364,7 @@ impl Store {
         self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
         self.stage(Change::Delete { volume: id });
         self.staged.written.remove(&id);
+        self.ahead.remove(&id);
         self.staged.lengths.remove(&id);
         self.staged.touched.remove(&id);
         self.staged.given_up.remove(&id);
@@ -373,10 +385,16 @@ impl Store {
         let volume = self.state.volumes.get_mut(&id).expect("it was just located");
         let index = volume.place_of(index).expect("it was just located");
         let before = volume.scattered.len() as u64;
+        let recorded = volume.recorded_blocks(index);
         if volume.add(index, *blocks) {
             self.scattered.there += volume.scattered.len() as u64;
             self.scattered.there -= before;
-            self.staged.written.entry(id).or_default().insert(index);
+            if volume.recorded_blocks(index) != recorded {
+                self.staged.written.entry(id).or_default().insert(index);
+            }
+            if volume.is_ahead(index) {
+                self.ahead.entry(id).or_default().insert(index);
+            }
         }
     }
     /// Reserves room in the metadata for one more extent with holes. False where there is
@@ -425,7 +443,44 @@ impl Store {
         if length > volume.length {
             volume.length = length;
             self.staged.lengths.insert(id);
+            self.record_ahead(id);
         }
+    }
+    /// The length has risen: what was written before it is recorded from now on.
+    fn record_ahead(&mut self, id: VolumeId) {
+        let Some(mut before) = self.ahead.remove(&id) else { return };
+        let volume = &self.state.volumes[&id];
+        let last = (volume.length / EXTENT.get()) as u32;
+        let mut ahead = before.split_off(&last);
+        if ahead.remove(&last) {
+            before.insert(last);
+            if volume.is_ahead(last) {
+                ahead.insert(last);
+            }
+        }
+        if !before.is_empty() {
+            self.staged.written.entry(id).or_default().extend(before);
+        }
+        if !ahead.is_empty() {
+            self.ahead.insert(id, ahead);
+        }
+    }
+    /// Whether blocks of this range of a volume were written that lie behind the end of what is
+    /// recorded, so that no record has them.
+    pub fn is_ahead(&self, id: VolumeId, range: &Range<Bytes>) -> bool {
+        let (Some(ahead), Some(volume)) = (self.ahead.get(&id), self.volume(id)) else {
+            return false;
+        };
+        let index = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
+        let extents = index(range.start / EXTENT)..index(range.end.div_ceil(EXTENT));
+        !range.is_empty()
+            && ahead.range(extents).any(|&index| {
+                let at = EXTENT * u64::from(index);
+                let within = range.start.saturating_sub(at)..range.end.saturating_sub(at);
+                let blocks = volume.blocks(index).unwrap_or_default();
+                let behind = blocks.without(&volume.before_end(index.into()));
+                !behind.intersection(&Blocks::of(&within)).is_empty()
+            })
     }
 
     /// A checkpoint that may be longer than this is written in parts, one with each commit:
@@ -673,17 +728,17 @@ impl Store {
             encoder.change(&Change::GivenUp { volume, first });
         }
         for (&id, extents) in staged.written.iter().filter(|(id, _)| wanted(Some(**id))) {
-            let Volume { written, scattered, .. } = &self.state.volumes[&id];
-            let marks: Vec<(u32, u16)> =
-                extents.iter().filter_map(|&i| Some((i, *written.get(i as usize)?))).collect();
-            for (index, _) in &marks {
-                if let Some(&blocks) = scattered.get(index) {
-                    encoder.change(&Change::Scattered { volume: id, index: *index, blocks });
-                }
+            let volume = &self.state.volumes[&id];
+            let recorded = |&index| Some((index, volume.recorded_blocks(index)?));
+            let recorded = extents.iter().filter_map(recorded);
+            let recorded: Vec<(u32, Blocks)> =
+                recorded.filter(|(_, blocks)| !blocks.is_empty()).collect();
+            for &(index, blocks) in recorded.iter().filter(|(_, blocks)| !blocks.is_prefix()) {
+                encoder.change(&Change::Scattered { volume: id, index, blocks });
             }
-            for run in marks.chunk_by(|a, b| a.0 + 1 == b.0) {
-                let blocks: Vec<u16> = run.iter().map(|&(_, blocks)| blocks).collect();
-                encoder.watermarks(id, run[0].0, &blocks);
+            for run in recorded.chunk_by(|a, b| a.0 + 1 == b.0) {
+                let marks: Vec<u16> = run.iter().map(|(_, blocks)| blocks.count_first()).collect();
+                encoder.watermarks(id, run[0].0, &marks);
             }
         }
         for &volume in staged.lengths.iter().filter(|id| wanted(Some(**id))) {

@@ -132,6 +132,24 @@ impl Volume {
         let scattered = self.scattered.get(&index).copied();
         Some(scattered.unwrap_or_else(|| Blocks::first(BLOCK * u64::from(watermark))))
     }
+    /// Of extent `index`, the blocks that lie before the end of what is recorded, or that it is in. What
+    /// was written behind them is of writes that have not ended, or have failed: nobody is shown it, and
+    /// after a crash it was never written. A ring has all: one stream writes it, from its end on.
+    pub fn before_end(&self, index: u64) -> Blocks {
+        let before = EXTENT.get().saturating_mul(index);
+        match self.is_ring() {
+            true => Blocks::first(EXTENT),
+            false => Blocks::first(Bytes::new(self.length.saturating_sub(before))),
+        }
+    }
+    /// Of the blocks of extent `index` that were written, those that records speak of.
+    pub(crate) fn recorded_blocks(&self, index: u32) -> Option<Blocks> {
+        Some(self.blocks(index)?.intersection(&self.before_end(index.into())))
+    }
+    /// Blocks of extent `index` were written of which no record speaks.
+    pub(crate) fn is_ahead(&self, index: u32) -> bool {
+        self.blocks(index) != self.recorded_blocks(index)
+    }
     /// These blocks of an extent of the volume were written, too. True where that is news.
     pub(crate) fn add(&mut self, index: u32, blocks: Blocks) -> bool {
         let before = self.blocks(index).expect("an extent of the volume");
@@ -144,7 +162,7 @@ impl Volume {
     }
     /// Exactly these blocks of an extent of the volume were written.
     pub(crate) fn set(&mut self, index: u32, blocks: Blocks) {
-        self.written[index as usize] = (blocks.watermark() / BLOCK) as u16;
+        self.written[index as usize] = blocks.count_first();
         if blocks.is_prefix() {
             self.scattered.remove(&index);
         } else {

@@ -269,6 +269,7 @@ fn the_place_that_an_extent_settles_from_is_held_until_it_is_given_back_and_comm
     let total = space(&store)[0];
     let (first, _) = settle(&mut store, id, 7);
     store.note_written(id, 7, &Blocks::first(MIB));
+    store.note_length(id, Bytes::mib(8));
     assert!(commit(&mut store, &mut disks));
     assert_eq!(space(&store), [total - 16, 15, 1]);
     let (second, old) = settle(&mut store, id, 7);
@@ -424,6 +425,7 @@ fn places_are_refused_where_the_metadata_are_full_and_what_was_promised_settles(
         store.settle(id, extent, disk(0), offset);
         store.note_written(id, extent, &mark(extent));
     }
+    store.note_length(id, Bytes::mib(1000));
     // There is as much in the maps as there is room for, and no more.
     match store.create("one", Bytes::ZERO, &Placement::default()) {
         Err(StoreError::MetadataFull { needed, room }) => assert_eq!(needed, room + Bytes::kib(4)),

@@ -2,7 +2,8 @@
 //!
 //! A write that asks for it ([`WriteRange::behind`]) is answered when its blocks are claimed, or as soon
 //! afterwards as there is room, and goes on as it would have gone. What must not see its volume without the
-//! bytes waits: a best-effort read for those pieces that it overlaps; whoever opens, serves, cuts, renames or
+//! bytes waits: a best-effort read for those pieces that it overlaps, behind the end of the volume for all of
+//! the write; whoever opens, serves, cuts, renames or
 //! removes the volume until none of its writes is behind; and [`Op::SyncVolume`] and [`Op::Sync`] for those
 //! that were answered before them.
 //!
@@ -23,13 +24,13 @@ use crate::core::Core;
 use crate::limits;
 use crate::memory::line::Rank;
 use crate::volumes::services::Services;
-use crate::volumes::writes::{Claim, Extent};
+use crate::volumes::writes::{Claim, Extent, overlap};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
-use store::VolumeId;
+use store::{EXTENT, VolumeId};
 use units::{Bytes, Instant};
 
 #[derive(Clone, Debug, Default)]
@@ -340,7 +341,34 @@ impl BestEffort {
         }
         let is_behind =
             |claim: &Claim| *claim < came && self.behind.has(self.pieces[claim].operation);
-        core.writes.claims_in(extent, range).find(is_behind)
+        let found = core.writes.claims_in(extent, range).find(is_behind);
+        found.or_else(|| self.ended_in_part(core, extent, range, came))
+    }
+
+    /// A piece that is under way, of a write that was answered before `came` and has written some of this
+    /// behind the end of the volume: that is shown when all of it has ended.
+    fn ended_in_part(
+        &self,
+        core: &Core,
+        (volume, index): Extent,
+        range: &Range<Bytes>,
+        came: Claim,
+    ) -> Option<Claim> {
+        let shown = core.store.volume(volume)?.length().round_up(limits::BLOCK_MIN);
+        let at = EXTENT * index;
+        let behind_end = (at + range.start).max(shown)..at + range.end;
+        if behind_end.is_empty() {
+            return None;
+        }
+        let writes = &self.behind.volumes.get(&volume)?.writes;
+        let mut theirs = writes.iter().filter(|operation| {
+            let (start, end) = self.behind.writes[operation].range;
+            overlap(&(start..end), &behind_end)
+        });
+        theirs.find_map(|operation| {
+            let mut pieces = self.pieces.range(..came);
+            pieces.find(|(_, piece)| piece.operation == *operation).map(|(&claim, _)| claim)
+        })
     }
 
     /// Whether this piece of a read waits for a write that was answered; then it is begun when that
@@ -387,7 +415,7 @@ impl BestEffort {
             match core.store.locate(volume, index).filter(|_| !self.ending) {
                 Some(location) => {
                     let operation = self.operation(id);
-                    read_piece(core, now, operation, id, (range, location), span);
+                    read_piece(core, now, operation, id, index, (range, location), span);
                 }
                 None => {
                     self.operation(id).fails(Error::ShuttingDown);
@@ -593,15 +621,9 @@ impl BestEffort {
     }
 
     /// What became of an operation that was answered before it ended.
-    pub(super) fn ended_behind(
-        &mut self,
-        core: &mut Core,
-        volume: VolumeId,
-        recorded: Bytes,
-        error: Option<Box<Error>>,
-    ) {
+    pub(super) fn ended_behind(&mut self, volume: VolumeId, error: Option<Box<Error>>) {
         match error.map(|error| *error) {
-            None => core.store.note_length(volume, recorded),
+            None => {}
             Some(Error::Device { disk, error }) => self.behind.failed(volume, disk, error),
             Some(other) => unreachable!("what was answered is written: {other:?}"),
         }

@@ -14,16 +14,20 @@ use sched::Class;
 use store::{EXTENT, Location};
 use units::{Bytes, Direction, Instant, Lba};
 
-/// Asks a disk for a piece of a read: a range of an extent that lies there.
+/// Asks a disk for a piece of a read: a range of extent `index` of the volume, which lies there. Blocks
+/// behind the end of what is recorded are zeros for him, as they are after a crash.
 pub(super) fn read_piece(
     core: &mut Core,
     now: Instant,
     operation: &mut Operation,
     id: u64,
+    index: u64,
     (range, location): (Range<Bytes>, Location),
     span: Span,
 ) {
     let (holder, priority) = (operation.holder(), operation.priority);
+    let before_end = core.store.volume(holder.volume).map(|volume| volume.before_end(index));
+    let shown = location.written.intersection(&before_end.unwrap_or_default());
     // What has no place was never written, so that no byte of it is asked of the disk.
     let offset = location.offset.unwrap_or_default() + range.start;
     let class = match operation.ticket {
@@ -33,7 +37,7 @@ pub(super) fn read_piece(
         }
         None => in_slack(priority.unwrap_or_default(), holder.volume),
     };
-    let written = location.written.within(&range).into();
+    let written = shown.within(&range).into();
     let owner = Owner::Piece { operation: id, part: Part::Read };
     let action = DiskAction::Read { offset, span, written };
     submit_for(core, now, operation, (location.disk, class), (action, owner));

@@ -85,8 +85,14 @@ impl Stream {
 
     /// What loads a block for a program that may change it: with zeros for what lies behind the
     /// volume's end, since the volume may grow within the block while it is in the window.
+    /// What lies behind the end of what is recorded is zeros, too, as for everybody.
     pub(crate) fn loading(&self, core: &Core, block: u64) -> (DiskIndex, Parts) {
         let (disk, mut parts) = self.reading_from(core, block, Bytes::ZERO);
+        for (action, owner) in &mut parts {
+            if let (DiskAction::Read { written, .. }, Owner::Block { part, .. }) = (action, owner) {
+                *written = self.shown_in(core, &part.range);
+            }
+        }
         let (start, end) = (self.contract.block * block, self.contract.block * (block + 1));
         let upto = self.range_of(core, block).end;
         if upto < end {
@@ -106,11 +112,25 @@ impl Stream {
         (disk, parts)
     }
 
-    /// What of a range of the volume was written.
+    /// What of a range of the volume was written. (A reader is told of no byte behind the end.)
     fn written_in(&self, core: &Core, range: &Range<Bytes>) -> Written {
-        let of = |(extent, within): (u64, Range<Bytes>)| {
+        Self::of_each(range, |extent| {
+            core.store.locate(self.volume, extent).expect("located above").written
+        })
+    }
+
+    /// The same before the end of what is recorded.
+    fn shown_in(&self, core: &Core, range: &Range<Bytes>) -> Written {
+        let volume = core.store.volume(self.volume).expect("open volumes stay");
+        Self::of_each(range, |extent| {
             let at = core.store.locate(self.volume, extent).expect("located above");
-            (at.written.within(&within), within.end - within.start)
+            at.written.intersection(&volume.before_end(extent))
+        })
+    }
+
+    fn of_each(range: &Range<Bytes>, blocks_of: impl Fn(u64) -> Blocks) -> Written {
+        let of = |(extent, within): (u64, Range<Bytes>)| {
+            (blocks_of(extent).within(&within), within.end - within.start)
         };
         let mut all = extents(range).map(of);
         let (first, len) = all.next().expect("a read of something");

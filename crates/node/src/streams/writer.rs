@@ -67,6 +67,8 @@ impl Stream {
             self.note_written_to(core, block_len * self.window.first());
         }
         if let Some(error) = self.failure(core) {
+            // A commit may make durable what is before it.
+            self.raise(core);
             return self.give_up(core, &error);
         }
         self.load(core, now);
@@ -186,12 +188,17 @@ impl Stream {
         self.pump_writer(core, now);
     }
 
+    /// Tells the store how far the data is on the device.
+    fn raise(&self, core: &mut Core) {
+        if self.has_recorded() {
+            core.writes.raise(&mut core.store, self.volume, self.written());
+        }
+    }
+
     /// Tells the store and the commit how far the data is on the device.
     fn note_written(&mut self, core: &mut Core, now: Instant) {
         self.give_up_ahead(core, now);
-        if self.has_recorded() {
-            core.store.note_length(self.volume, self.written());
-        }
+        self.raise(core);
         let covered = self.covered(core);
         if self.written() > covered {
             core.changed(now);

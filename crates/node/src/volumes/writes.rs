@@ -15,6 +15,7 @@
 //! exactly while it has claims; a tracker gives its place for holes back when it goes.
 
 use crate::api::{Changes, CommandId, StreamId, Writer};
+use crate::limits::BLOCK_MIN;
 use crate::memory::cache::Cache;
 use crate::memory::kept::Kept;
 use crate::volumes::ends::Ends;
@@ -38,6 +39,9 @@ pub(crate) struct Writes {
     watched: BTreeMap<Extent, bool>,
     next: u64,
     changed: BTreeMap<VolumeId, Changes>,
+    /// Volumes of which blocks were written behind the end, where nobody reads them; by whom, where all of
+    /// them are of one who has a number.
+    ahead: BTreeMap<VolumeId, Option<Writer>>,
     /// What counts them.
     changes: u64,
     /// What is kept in memory of volumes: a change of their bytes makes it void.
@@ -128,6 +132,24 @@ impl Writes {
         self.note_change_by(volume, range, None);
     }
 
+    /// What is recorded of a volume reaches up to here at least. What of whole blocks was written behind
+    /// the end before is read from now on.
+    pub(crate) fn raise(&mut self, store: &mut Store, volume: VolumeId, upto: Bytes) {
+        let before = store.volume(volume).map_or(Bytes::ZERO, |volume| volume.length());
+        let shown = before.round_up(BLOCK_MIN)..upto.round_up(BLOCK_MIN);
+        if store.is_ahead(volume, &shown) {
+            let writer = self.ahead.get(&volume).copied().flatten();
+            self.changes += 1;
+            self.changed.entry(volume).or_default().note(self.changes, writer);
+            // What is kept for streams is read before the end alone.
+            self.cache.change(volume, &shown);
+        }
+        store.note_length(volume, upto);
+        if !store.is_ahead(volume, &(Bytes::ZERO..Bytes::new(u64::MAX))) {
+            self.ahead.remove(&volume);
+        }
+    }
+
     fn note_change_by(&mut self, volume: VolumeId, range: &Range<Bytes>, writer: Option<Writer>) {
         self.changes += 1;
         self.changed.entry(volume).or_default().note(self.changes, writer);
@@ -201,6 +223,7 @@ impl Writes {
     /// The volume is gone.
     pub(crate) fn forget(&mut self, volume: VolumeId) {
         self.changed.remove(&volume);
+        self.ahead.remove(&volume);
         self.kept.forget(volume);
         self.cache.forget(volume);
         self.ends.forget(volume);
@@ -351,11 +374,17 @@ impl Writes {
         free
     }
 
-    /// From now on these blocks are read; before they were zeros, where they were not written.
+    /// From now on these blocks are read, or from when the end is [raised](Self::raise) over them; before
+    /// they were zeros, where they were not written.
     fn tell(&mut self, store: &mut Store, extent: Extent, blocks: &Blocks, writer: Option<Writer>) {
         if !blocks.is_empty() {
             self.note_change_in(extent, &blocks.span(), writer);
             store.note_written(extent.0, extent.1, blocks);
+            let (at, span) = (EXTENT * extent.1, blocks.span());
+            if store.is_ahead(extent.0, &(at + span.start..at + span.end)) {
+                let by = self.ahead.entry(extent.0).or_insert(writer);
+                *by = by.filter(|_| *by == writer);
+            }
         }
     }
 }

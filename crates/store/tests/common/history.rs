@@ -51,7 +51,7 @@ type Named = (String, Ownership, Option<Service>, Option<Times>, Recorded);
 /// Of what kind a volume is, and which extents it has.
 type Shape = (bool, Range<u64>);
 
-/// Everything that can be seen of a pool's volumes, and the suspects of each disk.
+/// Everything that is kept of a pool's volumes, and the suspects of each disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description(
     Vec<(VolumeId, Named, Shape, u64, Placement, Vec<Location>)>,
@@ -64,9 +64,16 @@ impl Description {
         let volumes = store.volumes().map(|volume| {
             let first = volume.start() / store::EXTENT;
             let held = first..first + volume.extents();
-            let places = held.clone().map(|i| store.locate(volume.id(), i).unwrap());
             let form = volume.is_ring();
             let length = volume.length().get();
+            let places = held.clone().map(|i| {
+                let place = store.locate(volume.id(), i).unwrap();
+                // What lies behind the end is kept only while the pool runs.
+                let before = length.saturating_sub(i * store::EXTENT.get());
+                let whole = if form { u64::MAX } else { before };
+                let recorded = store::Blocks::first(Bytes::new(whole));
+                Location { written: place.written.intersection(&recorded), ..place }
+            });
             let placement = volume.placement().clone();
             let (name, times) = (volume.name().to_string(), volume.times());
             let recorded = volume.recorded().clone();
