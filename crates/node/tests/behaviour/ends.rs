@@ -392,6 +392,143 @@ fn a_volume_whose_end_is_being_cleared_is_not_called_busy() {
     assert_clear(&mut driver, 100);
 }
 
+/// A write over two extents of which one half was committed by another program's sync, and which had not
+/// ended at the crash.
+#[test]
+fn half_of_a_write_that_had_not_ended_does_not_come_back() {
+    for slow in [0, 1].map(DiskIndex) {
+        half_of_a_write(slow);
+    }
+}
+
+fn half_of_a_write(slow: DiskIndex) {
+    let mut driver = Setup::new(2).open();
+    driver.recorded(FILE, Bytes::mib(4), Bytes::mib(2), 1);
+    let places = [Bytes::ZERO, Bytes::MIB].map(|at| driver.place(FILE, at));
+    driver.done(cut(0));
+    driver.done(resize(FILE, Bytes::mib(4)));
+    for place in places {
+        driver.slow_at(slow, place..place + Bytes::MIB, ms(5000));
+    }
+    driver.begin_write(FILE, 2, Bytes::MIB - Bytes::kib(4), Bytes::kib(8));
+    driver.run(ms(500));
+    driver.done(Op::Sync);
+    let mut driver = killed(driver);
+    assert_eq!(length(&driver), 0);
+    driver.done(extend(2 << 20));
+    let found = driver.read(FILE, Bytes::MIB - Bytes::kib(4), Bytes::kib(8)).expect("read");
+    assert!(found.iter().all(|&byte| byte == 0), "bytes of a write that never ended");
+}
+
+/// A write over two extents, on a disk each, of which the first is slow by five seconds: the other half has
+/// ended.
+fn half_done(cached: bool, behind: bool) -> (Driver, Ticket) {
+    let mut driver = Setup::new(2).open();
+    if cached {
+        driver.node.cache_reads();
+    }
+    driver.recorded(FILE, Bytes::mib(4), Bytes::mib(4), 1);
+    let from = driver.place(FILE, Bytes::ZERO);
+    driver.done(cut(0));
+    driver.done(resize(FILE, Bytes::mib(4)));
+    driver.slow_at(DISK, from..Bytes::mib(256), ms(5000));
+    let range = WriteRange { behind, ..WriteRange::new(Bytes::MIB - HALF, HALF * 2) };
+    let span = driver.room(range.room());
+    driver.fill(span, 2, &range);
+    let begun = driver.journal.len();
+    let ticket = driver.begin(write(FILE, range, span));
+    driver.run(ms(500));
+    assert_eq!(driver.is_answered(ticket), behind);
+    let is_written = |done: &Done| {
+        let written = done.action.transfer().filter(|(_, way)| *way == Direction::Write);
+        written.is_some_and(|(range, _)| range.start >= from && range.end - range.start == HALF)
+    };
+    assert!(driver.since(begun).iter().any(is_written));
+    (driver, ticket)
+}
+
+const HALF: Bytes = Bytes::kib(8);
+
+/// What the half of the write is that has ended.
+fn other_half(driver: &mut Driver) -> Vec<u8> {
+    driver.read(FILE, Bytes::MIB, HALF).expect("read")
+}
+
+fn is_zeros(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte == 0)
+}
+
+#[test]
+fn half_of_a_write_is_read_when_the_other_half_has_ended_and_synced_with_it() {
+    for (cached, syncs) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (mut driver, ticket) = half_done(cached, false);
+        assert!(is_zeros(&other_half(&mut driver)));
+        assert!(!driver.is_answered(ticket));
+        // The commit begins now, and has the one half.
+        let sync = syncs.then(|| driver.begin(Op::Sync));
+        assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+        assert_eq!(other_half(&mut driver), pattern(2, Bytes::MIB, HALF), "it was answered");
+        if let Some(sync) = sync {
+            assert_eq!(driver.wait(sync), Ok(Reply::Done));
+        }
+        driver.done(Op::Sync);
+        let mut driver = driver.after_a_power_cut();
+        let found = driver.read(FILE, Bytes::MIB - HALF, HALF * 2).expect("read");
+        assert_eq!(found, pattern(2, Bytes::MIB - HALF, HALF * 2), "it was synced");
+    }
+}
+
+#[test]
+fn half_of_a_write_that_was_answered_before_is_waited_for() {
+    let (mut driver, ticket) = half_done(false, true);
+    assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    assert_eq!(other_half(&mut driver), pattern(2, Bytes::MIB, HALF));
+}
+
+/// Bytes of a write that has failed in part are shown by a read and lost by a crash, or neither.
+#[test]
+fn half_of_a_write_whose_other_half_has_failed_is_not_read() {
+    for behind in [false, true] {
+        let mut driver = Setup::new(2).open();
+        driver.recorded(FILE, Bytes::mib(4), Bytes::mib(4), 1);
+        let from = driver.place(FILE, Bytes::ZERO);
+        driver.done(cut(0));
+        driver.done(resize(FILE, Bytes::mib(4)));
+        driver.break_at(DISK, from..Bytes::mib(256), Some(Direction::Write));
+        let range = WriteRange { behind, ..WriteRange::new(Bytes::MIB - HALF, HALF * 2) };
+        let span = driver.room(range.room());
+        driver.fill(span, 2, &range);
+        let ticket = driver.begin(write(FILE, range, span));
+        assert!(is_zeros(&other_half(&mut driver)));
+        assert_eq!(driver.wait(ticket).is_ok(), behind);
+        driver.done(Op::Sync);
+        assert!(is_zeros(&other_half(&mut driver)));
+        let (stream, _) = driver.stream(open_window(FILE, Mode::Update, usual(), 3));
+        driver.close(stream).unwrap();
+        let mut driver = killed(driver);
+        driver.done(extend(4 << 20));
+        assert!(is_zeros(&other_half(&mut driver)));
+    }
+}
+
+/// The end goes over the half that has ended: then it is the volume's.
+#[test]
+fn half_of_a_write_before_the_end_is_read_and_synced() {
+    for ends in [false, true] {
+        let (mut driver, ticket) = half_done(true, false);
+        assert!(is_zeros(&other_half(&mut driver)));
+        match ends {
+            true => driver.write(FILE, 3, Bytes::mib(3), Bytes::kib(4)),
+            false => drop(driver.done(Op::Staged(Box::new(extend(3 << 20))))),
+        }
+        assert_eq!(other_half(&mut driver), pattern(2, Bytes::MIB, HALF));
+        assert!(!driver.is_answered(ticket));
+        driver.done(Op::Sync);
+        let mut driver = driver.after_a_power_cut();
+        assert_eq!(other_half(&mut driver), pattern(2, Bytes::MIB, HALF), "it was read and synced");
+    }
+}
+
 /// Appends, writes further on, cuts, extensions, syncs and crashes at any moment, several writes under
 /// way at once. What is read is what was written, or zeros; and after a crash, for what was not synced, a
 /// value that it had since the last sync.
@@ -405,6 +542,10 @@ fn random_histories_with_crashes_show_no_byte_from_behind_an_end() {
 
 struct World {
     driver: Driver,
+    /// Where data begin on the disks.
+    first: Bytes,
+    /// Writes that have failed: from where on, and what.
+    failed: Vec<(usize, Vec<u8>)>,
     state: u64,
     /// Each byte as it is now, up to the end.
     now: Vec<u8>,
@@ -418,10 +559,14 @@ const SPACE: u64 = 3 << 20;
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut driver = Setup::new(1).open();
+        let mut driver = Setup::new(2).open();
+        driver.recorded("other", Bytes::mib(2), Bytes::mib(2), 1);
+        let first = [0, 1].map(|at| driver.place("other", Bytes::mib(at))).into_iter().min();
         driver.volume(FILE, bytes(SPACE));
         Self {
             driver,
+            first: first.expect("of two"),
+            failed: Vec::new(),
             state: seed * 7 + 1,
             now: Vec::new(),
             since: BTreeMap::new(),
@@ -461,6 +606,8 @@ impl World {
                     let length = self.place();
                     self.said += &format!(" extend {length}");
                     self.driver.done(extend(length));
+                    // What is longer may be behind yet.
+                    self.lengths.push(self.lengths[0].max(length as usize));
                     if length as usize > self.now.len() {
                         self.ends_at(length as usize);
                     }
@@ -488,16 +635,38 @@ impl World {
 
     fn write(&mut self, offset: u64) {
         let count = 1 + self.below(3);
-        let mut tickets = Vec::new();
+        let mut pending = Vec::new();
         let mut at = offset;
-        let mut done = Vec::new();
+        // One of the disks is slow, so that of a write over the border of an extent one half has ended.
+        let slow = Some(self.below(2) as usize).filter(|_| self.below(3) == 0);
+        let fails = slow.is_some() && self.below(4) == 0;
+        if let Some(slow) = slow {
+            let (disk, places) = (DiskIndex(slow as u16), self.first..Bytes::mib(256));
+            self.said += &format!(" disk {slow} {}", if fails { "fails" } else { "is slow" });
+            match fails {
+                true => {
+                    // What was answered before has ended. Zeros behind the end are written, too.
+                    self.driver.run(ms(5000));
+                    self.failed.push((self.now.len(), Vec::new()));
+                    self.driver.break_at(disk, places, Some(Direction::Write));
+                }
+                false => self.driver.slow_at(disk, places, ms(2000)),
+            }
+        }
         for _ in 0..count {
             let len = (1 + self.below(5000)).min(SPACE - at);
             let seed = self.below(1 << 20);
-            self.said += &format!(" write {at}+{len}");
-            tickets.push(self.driver.begin_write(FILE, seed, bytes(at), bytes(len)));
-            done.push((at as usize, pattern(seed, bytes(at), bytes(len))));
+            let behind = !fails && self.below(5) == 0;
+            self.said += &format!(" write {at}+{len} {behind}");
+            let range = WriteRange { behind, ..WriteRange::new(bytes(at), bytes(len)) };
+            let span = self.driver.room(range.room());
+            self.driver.fill(span, seed, &range);
+            let ticket = self.driver.begin(write(FILE, range, span));
+            pending.push((ticket, at as usize, pattern(seed, bytes(at), bytes(len))));
             at = (at + len + self.below(3) * self.below(5000)).min(SPACE - 8192);
+        }
+        if let Some(slow) = slow {
+            return self.with_slow(slow, pending);
         }
         let is_killed = self.below(4) == 0;
         if is_killed {
@@ -505,22 +674,119 @@ impl World {
                 self.driver.step(units::Instant::MAX);
             }
         } else {
-            for ticket in tickets {
+            for &(ticket, ..) in &pending {
                 assert_eq!(self.driver.wait(ticket), Ok(Reply::Done), "{}", self.said);
             }
         }
-        for (at, written) in done {
-            let end = (at + written.len()).max(self.now.len());
-            if end > self.now.len() {
-                self.ends_at(end);
+        pending.into_iter().for_each(|(_, at, written)| self.wrote(at, written));
+        if is_killed {
+            self.crash();
+        }
+    }
+
+    /// These writes are under way, and a disk is slow, or fails on them.
+    fn with_slow(&mut self, slow: usize, pending: Vec<(Ticket, usize, Vec<u8>)>) {
+        let span = ms(self.below(200));
+        self.driver.run(span);
+        let mut rest = Vec::new();
+        for (ticket, at, written) in pending {
+            match self.driver.is_answered(ticket) {
+                true => self.answered(ticket, at, written),
+                false => rest.push((ticket, at, written)),
             }
-            for (at, byte) in (at..).zip(written) {
-                self.had(at);
-                self.now[at] = byte;
+        }
+        if self.below(2) == 0 {
+            self.said += " sync amid";
+            let sync = self.driver.begin(Op::Sync);
+            self.driver.run(ms(1000));
+            if self.driver.is_answered(sync) {
+                assert_eq!(self.driver.wait(sync), Ok(Reply::Done), "{}", self.said);
+                self.synced();
+            }
+        }
+        self.look_behind(1 - slow);
+        let is_killed = self.below(2) == 0;
+        for (ticket, at, written) in rest {
+            match is_killed && !self.driver.is_answered(ticket) {
+                true => self.wrote(at, written),
+                false => self.answered(ticket, at, written),
             }
         }
         if is_killed {
-            self.crash();
+            return self.crash();
+        }
+        self.driver.disks.iter_mut().for_each(|disk| disk.troubles.clear());
+        if !self.failed.is_empty() {
+            self.settle();
+        }
+    }
+
+    fn answered(&mut self, ticket: Ticket, at: usize, written: Vec<u8>) {
+        match self.driver.wait(ticket) {
+            Ok(Reply::Done) => self.wrote(at, written),
+            Err(Error::Device { .. }) => self.failed.push((at, written)),
+            other => panic!("{other:?} {}", self.said),
+        }
+    }
+
+    fn wrote(&mut self, at: usize, written: Vec<u8>) {
+        let end = at + written.len();
+        // A crash may leave it without those before it.
+        self.lengths.push(end.max(self.lengths[0]));
+        if end > self.now.len() {
+            self.ends_at(end);
+        }
+        for (at, byte) in (at..).zip(written) {
+            self.had(at);
+            self.now[at] = byte;
+        }
+    }
+
+    /// Each byte of a write that has failed may be there, or not.
+    fn of_failed(&mut self) -> BTreeMap<usize, Vec<u8>> {
+        let mut values: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+        for (at, written) in std::mem::take(&mut self.failed) {
+            // What a disk leaves of a write that fails, in the whole blocks around it.
+            let blocks = at / 4096 * 4096..(at + written.len()).next_multiple_of(4096);
+            blocks.for_each(|at| values.entry(at).or_default().push(0xee));
+            (at..).zip(written).for_each(|(at, byte)| values.entry(at).or_default().push(byte));
+        }
+        values
+    }
+
+    /// Writes have failed: what is there of them is there for good, and behind the end nothing of them.
+    fn settle(&mut self) {
+        let (found, values) = (self.content(), self.of_failed());
+        for (at, &byte) in found.iter().enumerate().filter(|&(at, byte)| self.now[at] != *byte) {
+            let all = values.get(&at);
+            assert!(
+                all.is_some_and(|all| all.contains(&byte)),
+                "{at} {byte} {} {all:?} {}",
+                self.now[at],
+                self.said
+            );
+        }
+        self.now = found;
+        (0..2).for_each(|disk| self.look_behind(disk));
+        self.driver.done(Op::Sync);
+        self.synced();
+        match self.below(2) {
+            0 => self.crash(),
+            _ => {
+                self.driver.done(cut(self.now.len() as u64));
+                self.driver.done(resize(FILE, bytes(SPACE)));
+            }
+        }
+    }
+
+    /// In whole blocks behind the end there are zeros for everybody, on this disk.
+    fn look_behind(&mut self, disk: usize) {
+        let mib = 1 << 20;
+        for extent in (0..SPACE / mib).filter(|extent| *extent as usize % 2 == disk) {
+            let at = extent * mib;
+            let found = self.driver.read(FILE, bytes(at), Bytes::MIB).expect("read");
+            let end = length(&self.driver).next_multiple_of(4096).saturating_sub(at).min(mib);
+            assert!(is_zeros(&found[end as usize..]), "behind {end} of {at} {}", self.said);
         }
     }
 
@@ -561,7 +827,7 @@ impl World {
 
     fn crash(&mut self) {
         self.said += " crash";
-        let fresh = Setup::new(1).open();
+        let fresh = Setup::new(2).open();
         let driver = std::mem::replace(&mut self.driver, fresh);
         self.driver = match self.below(2) {
             0 => killed(driver),
@@ -570,6 +836,9 @@ impl World {
         let length = length(&self.driver) as usize;
         assert!(self.lengths.contains(&length), "{length} {:?} {}", self.lengths, self.said);
         self.now.resize(length, 0);
+        for (at, values) in self.of_failed() {
+            self.since.entry(at).or_default().extend(values);
+        }
         let found = self.content();
         for (at, byte) in found.iter().enumerate() {
             let had = self.since.get(&at).is_some_and(|had| had.contains(byte));
