@@ -519,7 +519,7 @@ fn half_of_a_write_before_the_end_is_read_and_synced() {
         assert!(is_zeros(&other_half(&mut driver)));
         match ends {
             true => driver.write(FILE, 3, Bytes::mib(3), Bytes::kib(4)),
-            false => drop(driver.done(Op::Staged(Box::new(extend(3 << 20))))),
+            false => driver.done(Op::Staged(Box::new(extend(3 << 20)))),
         }
         assert_eq!(other_half(&mut driver), pattern(2, Bytes::MIB, HALF));
         assert!(!driver.is_answered(ticket));
