@@ -7,8 +7,8 @@
 //! they are zeros (`best_effort/behind_end.rs`).
 //!
 //! Blocks behind that one were written since the last cut by operations that had not ended, or had
-//! failed. (Where such an operation was over several extents, a commit may have what of it had ended by
-//! then: after a crash the end moves on over that as it is.)
+//! failed. They are in no record, and nobody reads them, before the end has come to them
+//! ([`Writes::raise`](super::writes::Writes::raise), `Volume::before_end` of the store).
 //!
 //! Invariant: where a stream that writes is open, the end hides nothing that was there before it.
 //!

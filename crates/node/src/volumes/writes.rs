@@ -3,8 +3,8 @@
 //! A write claims the blocks that it writes. Claims of one extent that overlap are served
 //! one after the other, in the order in which they came, so that the last one to come is
 //! the one that stays. A claim that has ended well is told to the store at once: from then
-//! on its blocks are read, and the next commit covers them. One that has failed leaves the
-//! blocks as the store knows them, and binds nobody else.
+//! on its blocks are read, and the next commit covers them, where they do not lie behind the
+//! end. One that has failed leaves the blocks as the store knows them, and binds nobody else.
 //!
 //! An extent that is written with holes needs room in the metadata. Where there is none,
 //! best effort claims all that lies between the watermark and its own blocks as well, and
