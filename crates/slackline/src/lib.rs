@@ -66,8 +66,8 @@ struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-Sizes are written as 64k, 8MiB or 2MB (a bare letter and the iB forms count in 1024), \
-rates as 1MB/s, 800KiB/s or 25Mbit/s, times as 250ms or 1.5s; each with its unit.
+Sizes are written as 64k, 8MiB or 2MB (a bare letter and the iB forms count in 1024; 65536 or more \
+without a unit are bytes), rates as 1MB/s, 800KiB/s or 25Mbit/s, times as 250ms or 1.5s.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by admission or a quota, 4 recorded, but \
 the source was faster than its contract.";

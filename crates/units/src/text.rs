@@ -52,6 +52,10 @@ const SIZES: Kind = Kind { example: "64k, 8MiB or 2MB", units: ["B", "MiB", "GB"
 const RATES: Kind =
     Kind { example: "1MB/s, 800KiB/s or 25Mbit/s", units: ["kB/s", "MB/s", "Mbit/s"] };
 
+/// A number without a unit that is a program's count of bytes, as of a file. Of less a person may have meant
+/// MiB, or GB.
+const BYTES_ALONE: u64 = 64 << 10;
+
 /// Splits `text` into a decimal number and its unit, and scales the number:
 /// `scale` gives numerator and denominator for a unit. Exact, rounded down; at most
 /// what is taken from outside, which `limit` says in words.
@@ -126,10 +130,13 @@ fn bit_unit(unit: &str, b_is_bit: bool) -> Option<u64> {
 impl FromStr for Bytes {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        if text.trim() == "0" {
-            return Ok(Self::ZERO);
+        let (text, limit) = (text.trim(), "more than 1 EiB");
+        let is_of_a_program = |&number: &u64| number == 0 || number >= BYTES_ALONE;
+        if let Some(number) = text.parse().ok().filter(is_of_a_program) {
+            let error = ParseError { problem: Problem::Is(limit), kind: SIZES };
+            return Self::from_outside(number).map_err(|_| error);
         }
-        scaled(text, SIZES, "more than 1 EiB", |unit| Some((size_unit(unit)?, 1)))
+        scaled(text, SIZES, limit, |unit| Some((size_unit(unit)?, 1)))
     }
 }
 
@@ -309,6 +316,12 @@ mod tests {
     fn a_number_without_a_unit_is_refused_with_what_it_may_have_meant() {
         let size = "20".parse::<Bytes>().unwrap_err();
         assert_eq!(format!("{size}"), "20 has no unit; write 20B, 20MiB or 20GB");
+        assert!(format!("{}", BYTES_ALONE - 1).parse::<Bytes>().is_err());
+        for counted in [0, BYTES_ALONE, 1 << 60] {
+            assert_eq!(format!(" {counted} ").parse::<Bytes>(), Ok(Bytes::new(counted)));
+        }
+        let large = format!("{}", (1_u64 << 60) + 1).parse::<Bytes>().unwrap_err();
+        assert_eq!(format!("{large}"), "more than 1 EiB; write for example 64k, 8MiB or 2MB");
         let rate = " 3 ".parse::<Rate>().unwrap_err();
         assert_eq!(format!("{rate}"), "3 has no unit; write 3kB/s, 3MB/s or 3Mbit/s");
         let time = "60".parse::<Duration>().unwrap_err();

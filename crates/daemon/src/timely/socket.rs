@@ -212,11 +212,11 @@ impl Input {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if std::mem::take(&mut self.is_seen) {
-            if let Ok(read) = self.read(into) {
-                into.advance(read);
-                return Poll::Ready(Ok(()));
-            }
+        if std::mem::take(&mut self.is_seen)
+            && let Ok(read) = self.read(into)
+        {
+            into.advance(read);
+            return Poll::Ready(Ok(()));
         }
         loop {
             let mut guard = ready!(self.watched.poll_read_ready(context))?;
