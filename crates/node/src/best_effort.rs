@@ -559,7 +559,8 @@ impl BestEffort {
             then: None,
         };
         let blocks = offset..offset + span.len;
-        if core.writes.cache.has_taken(&span) {
+        // Zeros for what is not shown yet are nobody else's: by then it may have been answered.
+        if core.writes.cache.has_taken(&span) && !core.store.is_ahead(volume, &blocks) {
             core.writes.expect_to_cache(volume, id, &blocks, ticket.is_none());
         }
         let mut at = blocks.start;
