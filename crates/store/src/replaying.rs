@@ -28,6 +28,12 @@ impl Replaying {
     pub fn replay(&mut self, payload: &[u8]) -> Result<(), &'static str> {
         self.0.replay(payload)
     }
+    /// As whoever opens the pool has it: without blocks behind the ends of volumes, which records of earlier
+    /// programs name.
+    pub fn opened(mut self) -> Self {
+        self.0.forget_behind_ends();
+        self
+    }
     /// The payload of a checkpoint of this state.
     pub fn checkpoint(&self) -> Vec<u8> {
         self.0.checkpoint()

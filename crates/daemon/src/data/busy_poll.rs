@@ -27,8 +27,8 @@ const EARNED: u32 = 8;
 /// Looks in a row, until the runtime has its turn.
 const IN_A_ROW: u32 = 8;
 
-/// Requests of all connections that were waited for.
-static WAITED_FOR: AtomicU64 = AtomicU64::new(0);
+/// Requests of all connections.
+static REQUESTS: AtomicU64 = AtomicU64::new(0);
 /// Somebody looks.
 static LOOKING: AtomicBool = AtomicBool::new(false);
 
@@ -51,13 +51,13 @@ struct Pauses {
 impl Pauses {
     /// A request has come. One that was not waited for is asked beside others.
     fn came(&mut self, now: Instant, of_all: &AtomicU64) {
+        let of_all = of_all.fetch_add(1, Ordering::Relaxed);
+        let is_alone = of_all == self.of_all;
+        self.of_all = of_all + 1;
         let Some(since) = self.waits_since.take() else {
             self.soon = 0;
             return;
         };
-        let of_all = of_all.fetch_add(1, Ordering::Relaxed);
-        let is_alone = of_all == self.of_all;
-        self.of_all = of_all + 1;
         let is_soon = (AT_ONCE..=SOON).contains(&now.saturating_since(since));
         self.soon = if is_soon && is_alone { (self.soon + 1).min(EARNED) } else { 0 };
     }
@@ -72,7 +72,7 @@ impl Pauses {
 impl BusyPoll {
     /// A request has come.
     pub fn came(&self) {
-        self.0.lock().came(engine::now(), &WAITED_FOR);
+        self.0.lock().came(engine::now(), &REQUESTS);
     }
 
     /// Nothing of the connection is under way. Whether its next request is there, or comes while
