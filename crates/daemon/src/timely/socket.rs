@@ -137,9 +137,7 @@ impl Socket {
         drop((reading, writing));
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
-}
 
-impl Socket {
     /// Whether there is something to read, even if it is the end: looks again as long as `goes_on`. Who
     /// reads then need not wait for the threads that watch. False where what was seen before is not read
     /// yet: whoever reads waits for something else.
@@ -243,8 +241,12 @@ impl Output {
         context: &mut Context<'_>,
         mut write: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
-        // Whoever finds room each time lets others have their turn, too.
-        let turn = ready!(coop::poll_proceed(context));
+        // Whoever finds room each time lets others have their turn, too. Where the socket is watched, asking
+        // for room does that.
+        let turn = match self.full {
+            Some(_) => None,
+            None => Some(ready!(coop::poll_proceed(context))),
+        };
         let is_full = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
         let written = loop {
             let guard = match &self.full {
@@ -268,7 +270,9 @@ impl Output {
             self.full = None;
             self.found_room = 0;
         }
-        turn.made_progress();
+        if let Some(turn) = turn {
+            turn.made_progress();
+        }
         Poll::Ready(written)
     }
 }
