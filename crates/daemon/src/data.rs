@@ -107,9 +107,6 @@ async fn serve(connection: UnixStream, peer: Peer, place: &Place, house: House) 
         return file::open(&body, connection, peer, house).await;
     }
     let lane = house.timely.lane(peer.uid, is_under_contract(&hello, &body, &house));
-    if matches!(hello, Head::HelloVolume { .. } | Head::HelloInTime { .. }) {
-        reception::hold_answers(&connection);
-    }
     let (input, output) = socket::split(connection);
     lane.takes(input.socket());
     let (input, output) = (Incoming::new(input), Outgoing::new(output));

@@ -21,7 +21,7 @@ pub fn warning(descriptors: usize) -> Option<String> {
     (connections < CONNECTIONS_MAX).then(|| {
         format!(
             "the limit of open files is {descriptors}, so that no more than {connections} of \
-             {CONNECTIONS_MAX} connections are taken; raise it (systemd: LimitNOFILE=16384, shell: \
+             {CONNECTIONS_MAX} connections are taken; raise it (systemd: LimitNOFILE=32768, shell: \
              ulimit -Hn)"
         )
     })
@@ -38,8 +38,8 @@ mod tests {
         setrlimit(Resource::Nofile, soft).unwrap();
         assert_eq!(Some(raise() as u64), maximum.or(Some(usize::MAX as u64)));
         assert_eq!(getrlimit(Resource::Nofile).current, maximum);
-        assert_eq!(warning(16_384), None, "as packaged");
+        assert_eq!(warning(32_768), None, "as packaged");
         let low = warning(1024).unwrap();
-        assert!(low.contains("no more than 256 of 4096"), "{low}");
+        assert!(low.contains("no more than 192 of 4096"), "{low}");
     }
 }

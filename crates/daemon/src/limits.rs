@@ -33,9 +33,9 @@ pub const CONNECTIONS_PER_USER_DIVISOR: usize = 2;
 pub const CONNECTIONS_BY_TOKEN_DIVISOR: usize = 4;
 /// So many of them are only for root and the daemon's own user, who look after it.
 pub const CONNECTIONS_FOR_ADMINISTRATORS: usize = 16;
-/// Descriptors that a connection may need: its socket, and the two pieces of memory of a
-/// window or the two descriptors of a file.
-pub const DESCRIPTORS_PER_CONNECTION: usize = 3;
+/// Descriptors that a connection may need: its socket, once more while it is full, and the two
+/// pieces of memory of a window or the two descriptors of a file.
+pub const DESCRIPTORS_PER_CONNECTION: usize = 4;
 /// Descriptors for all else: disks, the runtime, streams whose program has not come yet.
 pub const DESCRIPTORS_APART: usize = 256;
 /// Control requests of one user that are served at once; further ones wait their turn.

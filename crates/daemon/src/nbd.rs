@@ -106,7 +106,6 @@ impl Ends {
 /// Serves one connection to its end.
 async fn serve(connection: UnixStream, peer: Peer, place: Place, house: House) {
     let ask = house.entry.by(house.quotas.who(&peer));
-    reception::hold_answers(&connection);
     let mut ends = Ends::plain(connection);
     let offer = Offer { ask: &ask, scope: None };
     let negotiated = async {
@@ -146,6 +145,7 @@ async fn serve_chosen(
     let lane = house.timely.lane(peer.uid, ask.guaranteed(&volume, priority) > 0);
     let Ends { input, output, socket } = ends;
     lane.takes(&socket);
+    socket.hold_answers();
     let output = (Arc::new(output), lane.clone());
     let device = requests::Device::new((volume, id), priority, chosen, ask, output);
     let served = async move { transmit(device, input, account, &mut stop, over).await };

@@ -98,10 +98,10 @@ fn somebody_waits(listener: &impl Listener) -> bool {
 }
 
 /// Lets the kernel hold a whole transfer on its way to the program at the other end.
-pub fn hold_answers(connection: &UnixStream) {
+pub fn hold_answers(connection: impl AsFd) {
     let len = SOCKET_HOLDS.as_usize();
     // As root more than the system lets everybody have; what it does not, it cuts to that.
-    if sockopt::set_socket_send_buffer_size_force(connection, len).is_err() {
+    if sockopt::set_socket_send_buffer_size_force(&connection, len).is_err() {
         let _ = sockopt::set_socket_send_buffer_size(connection, len);
     }
 }

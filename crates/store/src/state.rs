@@ -353,10 +353,18 @@ impl State {
     }
     /// The payload of a checkpoint: the changes that make this state from nothing.
     pub(crate) fn checkpoint(&self) -> Vec<u8> {
+        self.checkpoint_with(Volume::recorded_blocks)
+    }
+    /// A checkpoint for records that follow it already. Those of an earlier program may move an end
+    /// over blocks that an earlier record named behind it, so this one has them too.
+    pub(crate) fn checkpoint_before_records(&self) -> Vec<u8> {
+        self.checkpoint_with(Volume::blocks)
+    }
+    fn checkpoint_with(&self, blocks: BlocksOf) -> Vec<u8> {
         let mut encoder = Encoder::new(self.next_volume);
         for volume in self.volumes.values() {
             Self::describe(volume, &mut encoder);
-            Self::describe_extents(volume, 0..volume.written.len() as u32, &mut encoder);
+            Self::describe_blocks(volume, 0..volume.written.len() as u32, blocks, &mut encoder);
         }
         self.describe_pool(&mut encoder);
         encoder.finish()
@@ -400,17 +408,25 @@ impl State {
             encoder.change(&Change::Recorded { volume: *id, more: volume.recorded.all() });
         }
     }
-    /// What was written of these extents of a volume.
+    /// What was written of these extents of a volume, as far as it is recorded.
     pub(crate) fn describe_extents(volume: &Volume, extents: Range<u32>, encoder: &mut Encoder) {
+        Self::describe_blocks(volume, extents, Volume::recorded_blocks, encoder);
+    }
+    fn describe_blocks(
+        volume: &Volume,
+        extents: Range<u32>,
+        blocks: BlocksOf,
+        encoder: &mut Encoder,
+    ) {
         if extents.is_empty() {
             return;
         }
-        let recorded = |index| volume.recorded_blocks(index).expect("an extent of the volume");
+        let blocks = |index| blocks(volume, index).expect("an extent of the volume");
         let watermarks: Vec<u16> =
-            extents.clone().map(|index| recorded(index).count_first()).collect();
+            extents.clone().map(|index| blocks(index).count_first()).collect();
         encoder.watermarks(volume.id, extents.start, &watermarks);
         for (&index, _) in volume.scattered.range(extents) {
-            let blocks = recorded(index);
+            let blocks = blocks(index);
             if !blocks.is_prefix() {
                 encoder.change(&Change::Scattered { volume: volume.id, index, blocks });
             }
@@ -447,6 +463,9 @@ impl State {
         Ok(())
     }
 }
+
+/// Which blocks of an extent of a volume a description names.
+type BlocksOf = fn(&Volume, u32) -> Option<Blocks>;
 
 pub(crate) const NO_VOLUME: &str = "it changes a volume that is not there";
 pub(crate) const NO_EXTENT: &str = "it changes an extent that is not there";
@@ -494,6 +513,18 @@ mod tests {
             Change::Scattered { volume, index: 3, blocks: hole },
         ] {
             state.apply(&change).expect("a sound change");
+        }
+        state.next_volume = VolumeId(2);
+        // The next record moves the end over them: a checkpoint that is made before it has them.
+        let mut repaired = State::new(&[disk]);
+        repaired.replay(&state.checkpoint_before_records()).expect("a sound checkpoint");
+        for state in [&mut repaired, &mut state.clone()] {
+            let length = 4 * EXTENT.get();
+            state.apply(&Change::Length { volume, length }).expect("a sound change");
+            state.forget_behind_ends();
+            let volume = &state.volumes[&volume];
+            assert_eq!(volume.written[..3], [256, 256, 256]);
+            assert_eq!(volume.blocks(3), Some(hole));
         }
         state.forget_behind_ends();
         let volume = state.volumes.get_mut(&volume).expect("just made");

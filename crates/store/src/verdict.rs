@@ -141,7 +141,7 @@ fn replay(facts: &Facts, stamp: Stamp) -> Result<(State, Vec<u8>), Damage> {
             let how = "it is older than the records behind it";
             return Err(bad_checkpoint(facts, place.device, place.area, how));
         }
-        checkpoint = state.checkpoint();
+        checkpoint = state.checkpoint_before_records();
     }
     replay_records(facts, stamp, &mut state)?;
     Ok((state, checkpoint))

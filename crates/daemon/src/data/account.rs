@@ -27,8 +27,15 @@ pub struct Account {
 /// A place in the account, given back when dropped.
 pub struct Place {
     _request: OwnedSemaphorePermit,
-    _bytes: OwnedSemaphorePermit,
+    bytes: OwnedSemaphorePermit,
     _quota: quotas::Part,
+}
+
+impl Place {
+    /// The request's bytes, at least one unit.
+    pub fn bytes(&self) -> Bytes {
+        BEST_EFFORT_UNIT * self.bytes.num_permits() as u64
+    }
 }
 
 impl Account {
@@ -55,7 +62,7 @@ impl Account {
         let open = "the account is never closed";
         Place {
             _request: Arc::clone(&self.requests).acquire_owned().await.expect(open),
-            _bytes: Arc::clone(&self.bytes).acquire_many_owned(units).await.expect(open),
+            bytes: Arc::clone(&self.bytes).acquire_many_owned(units).await.expect(open),
             _quota: self.quota.request(reserved, len, guaranteed).await,
         }
     }

@@ -15,6 +15,7 @@ use crate::timely::{Lane, Served};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::watch;
 use tokio::task::{coop, yield_now};
@@ -22,6 +23,9 @@ use tokio::task::{coop, yield_now};
 /// So many are served together: a program that has more under way looks at some answers while others
 /// are served. (With 32 of 32, the program and the daemon would wait for each other in turns.)
 const REQUESTS_MAX: usize = 8;
+
+/// So many bytes that are moved count as much as half of what else a request takes.
+const BYTES_IN_ONE: u64 = 32 << 10;
 
 /// What was read and is not begun.
 pub struct Batch {
@@ -34,6 +38,8 @@ pub struct Batch {
     /// The places of those whose answers may have been gathered; none while nothing is.
     answered: Arc<Mutex<Option<Vec<Place>>>>,
     pauses: BusyPoll,
+    /// What the requests move that were taken since others had their turn.
+    moved: AtomicU64,
 }
 
 impl Batch {
@@ -45,7 +51,12 @@ impl Batch {
         gone: watch::Sender<bool>,
     ) -> Self {
         let (requests, answered, pauses) = (Mutex::default(), Arc::default(), BusyPoll::default());
-        Self { pool, lane, output, gone, requests, answered, pauses }
+        Self { pool, lane, output, gone, requests, answered, pauses, moved: AtomicU64::new(0) }
+    }
+
+    /// A request has come, whatever becomes of it.
+    pub fn came(&self) {
+        self.pauses.came();
     }
 
     /// Serves a request beside the others of its connection, which has its place until it has
@@ -55,7 +66,7 @@ impl Batch {
         place: Place,
         served: impl Future<Output = Result<(), Over>> + Send + 'static,
     ) {
-        self.pauses.came();
+        self.moved.fetch_add(place.bytes().get(), Ordering::Relaxed);
         let (served, answered) = (self.noting(served), Arc::clone(&self.answered));
         let served = Box::pin(async move {
             served.await;
@@ -108,9 +119,10 @@ impl Batch {
     }
 
     /// A request was taken, and pays for what it does in [`Batch::serve`] without the runtime's budget:
-    /// other tasks have their turn after some tens of them, whatever came at once.
+    /// other tasks have their turn after some tens of short ones, or a few MiB, whatever came at once.
     pub async fn taken(&self) {
-        for _ in 0..2 {
+        let moved = self.moved.swap(0, Ordering::Relaxed);
+        for _ in 0..2 + moved / BYTES_IN_ONE {
             coop::consume_budget().await;
         }
     }

@@ -67,6 +67,9 @@ pub async fn serve(
         Err(error) => return output.fail_last(&crate::problem::of(&error)).await,
     };
     let welcome = Head::Welcome { version: VERSION, offset: Bytes::ZERO, len: found.end() };
+    if let Some(socket) = lane.socket() {
+        socket.hold_answers();
+    }
     if output.send(welcome, &[]).await.is_err() {
         return;
     }
@@ -123,6 +126,7 @@ async fn take_request(
     batch: &Batch,
 ) -> Result<(), Over> {
     let (head, body) = input.head().await?;
+    batch.came();
     let came = shared.ask.0.now();
     match head {
         Head::ReadAt { tag, offset, len } => {

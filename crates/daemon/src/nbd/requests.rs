@@ -189,6 +189,7 @@ async fn take_one(
     input.fill_buf().await?;
     let mut head = [0; REQUEST_LEN];
     in_time(input.read_exact(&mut head)).await?;
+    batch.came();
     let came = shared.ask.0.now();
     let Ok(request) = Request::decode(&head) else { return Err(Over::Gone) };
     let cookie = request.cookie;

@@ -138,6 +138,14 @@ impl Socket {
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
 
+    /// The kernel holds a whole transfer on its way to a program on this machine.
+    pub fn hold_answers(&self) {
+        let mut writing = self.writing.lock();
+        if let Some(half) = writing.half.as_mut().filter(|half| half.is_local) {
+            crate::reception::hold_answers(&half.socket);
+        }
+    }
+
     /// Whether there is something to read, even if it is the end: looks again as long as `goes_on`. Who
     /// reads then need not wait for the threads that watch. False where what was seen before is not read
     /// yet: whoever reads waits for something else.
