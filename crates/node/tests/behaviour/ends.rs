@@ -9,6 +9,7 @@ use store::{Blocks, Store};
 use units::{Bytes, Direction};
 
 const FILE: &str = "file";
+const OTHER: &str = "other";
 
 fn bytes(n: u64) -> Bytes {
     Bytes::new(n)
@@ -423,6 +424,11 @@ fn half_of_a_write(slow: DiskIndex) {
 /// A write over two extents, on a disk each, of which the first is slow by five seconds: the other half has
 /// ended.
 fn half_done(cached: bool, behind: bool) -> (Driver, Ticket) {
+    half_done_beside(cached, behind, 0)
+}
+
+/// The same beside so many runs on the slow disk that are answered ahead.
+fn half_done_beside(cached: bool, behind: bool, others: u64) -> (Driver, Ticket) {
     let mut driver = Setup::new(2).open();
     if cached {
         driver.node.cache_reads();
@@ -431,14 +437,21 @@ fn half_done(cached: bool, behind: bool) -> (Driver, Ticket) {
     let from = driver.place(FILE, Bytes::ZERO);
     driver.done(cut(0));
     driver.done(resize(FILE, Bytes::mib(4)));
+    driver.recorded(OTHER, Bytes::MIB, Bytes::MIB, 1);
     driver.slow_at(DISK, from..Bytes::mib(256), ms(5000));
+    for run in 0..others {
+        let ahead = WriteRange { behind: true, ..WriteRange::new(Bytes::kib(64) * run, HALF) };
+        let span = driver.room(ahead.room());
+        let ticket = driver.begin(write(OTHER, ahead, span));
+        assert!(driver.is_answered(ticket));
+    }
     let range = WriteRange { behind, ..WriteRange::new(Bytes::MIB - HALF, HALF * 2) };
     let span = driver.room(range.room());
     driver.fill(span, 2, &range);
     let begun = driver.journal.len();
     let ticket = driver.begin(write(FILE, range, span));
     driver.run(ms(500));
-    assert_eq!(driver.is_answered(ticket), behind);
+    assert_eq!(driver.is_answered(ticket), behind && others == 0);
     let is_written = |done: &Done| {
         let written = done.action.transfer().filter(|(_, way)| *way == Direction::Write);
         written.is_some_and(|(range, _)| range.start >= from && range.end - range.start == HALF)
@@ -482,6 +495,17 @@ fn half_of_a_write_is_read_when_the_other_half_has_ended_and_synced_with_it() {
 fn half_of_a_write_that_was_answered_before_is_waited_for() {
     let (mut driver, ticket) = half_done(false, true);
     assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    assert_eq!(other_half(&mut driver), pattern(2, Bytes::MIB, HALF));
+}
+
+/// It is answered ahead when there is room for that: the zeros that were read before are nobody's then.
+#[test]
+fn half_of_a_write_that_found_no_room_to_be_answered_ahead_is_read_when_it_was() {
+    let (mut driver, ticket) = half_done_beside(true, true, 4);
+    assert!(is_zeros(&other_half(&mut driver)));
+    assert_eq!(driver.wait(ticket), Ok(Reply::Done));
+    assert_eq!(other_half(&mut driver), pattern(2, Bytes::MIB, HALF));
+    driver.done(Op::Sync);
     assert_eq!(other_half(&mut driver), pattern(2, Bytes::MIB, HALF));
 }
 
