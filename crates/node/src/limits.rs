@@ -146,9 +146,11 @@ pub const SERVICE_PERIOD_MIN: Duration = Duration::from_millis(1);
 /// See [`SERVICE_PERIOD_MIN`].
 pub const SERVICE_PERIOD_MAX: Duration = Duration::from_secs(60);
 /// Streams that hear in one call of the node of what all of them have to hear of.
-pub const ROUND_STEP: usize = 8;
+pub const ROUND_STEP: usize = 2;
 /// Volumes or streams that one look for a status shows.
-pub const STATUS_STEP: usize = 32;
+pub const STATUS_STEP: usize = 4;
+/// Names of volumes that one look gives.
+pub const NAMES_STEP: usize = 32;
 /// Requests that a reader may have waiting beyond those that its rate needs: a large
 /// window is filled by so many at a time.
 pub const EARLY_REQUESTS: u64 = 16;

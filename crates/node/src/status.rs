@@ -2,7 +2,7 @@
 //! streams and volumes there are, and the slack of the disks is searched on copies.
 
 use crate::api::*;
-use crate::limits::STATUS_STEP;
+use crate::limits::{NAMES_STEP, STATUS_STEP};
 use crate::node::Node;
 use crate::streams::stream::Stream;
 use crate::volumes::permission::check;
@@ -25,6 +25,9 @@ pub struct Look {
     next: Next,
     status: Status,
     sets: Vec<TaskSet>,
+    // As they were looked at: to put them together moves them all now and then.
+    volumes: Vec<Vec<VolumeStatus>>,
+    streams: Vec<Vec<StreamStatus>>,
 }
 
 /// What is looked at next.
@@ -55,7 +58,8 @@ impl Look {
             delivery: Duration::ZERO,
             delivery_refused: None,
         };
-        Self { next: Next::Disk(0), status, sets: Vec::new() }
+        let (next, sets, volumes, streams) = (Next::Disk(0), Vec::new(), Vec::new(), Vec::new());
+        Self { next, status, sets, volumes, streams }
     }
 
     /// Searches the slack of each disk, which may take some time.
@@ -63,6 +67,8 @@ impl Look {
         for (disk, set) in self.status.disks.iter_mut().zip(&self.sets) {
             disk.slack = set.slack();
         }
+        self.status.volumes = self.volumes.into_iter().flatten().collect();
+        self.status.streams = self.streams.into_iter().flatten().collect();
         (self.status, Analysed(self.sets))
     }
 }
@@ -97,26 +103,22 @@ impl Node {
                 }
             },
             Next::VolumesAfter(last) => {
-                let mut next = None;
-                for volume in core.store.volumes_after(last).take(STATUS_STEP) {
-                    status.volumes.push(self.volume_status(volume));
-                    next = Some(volume.id());
-                }
-                look.next = match next {
+                let some = core.store.volumes_after(last).take(STATUS_STEP);
+                let some: Vec<_> = some.map(|volume| self.volume_status(volume)).collect();
+                look.next = match some.last() {
                     None => Next::StreamsAfter(StreamId(0)),
-                    last => Next::VolumesAfter(last),
+                    Some(last) => Next::VolumesAfter(Some(last.id)),
                 };
+                look.volumes.push(some);
             }
             Next::StreamsAfter(last) => {
-                let mut next = None;
-                for stream in self.streams.all_after(last).take(STATUS_STEP) {
-                    status.streams.push(self.stream_status(stream));
-                    next = Some(stream.id);
-                }
-                match next {
-                    Some(last) => look.next = Next::StreamsAfter(last),
+                let some = self.streams.all_after(last).take(STATUS_STEP);
+                let some: Vec<_> = some.map(|stream| self.stream_status(stream)).collect();
+                match some.last() {
+                    Some(last) => look.next = Next::StreamsAfter(last.stream),
                     None => return false,
                 }
+                look.streams.push(some);
             }
         }
         true
@@ -152,7 +154,7 @@ impl Node {
     /// Some of the volumes younger than `last`, or of all, with whose they are: none where there
     /// are no more.
     pub fn names_after(&self, last: Option<VolumeId>) -> Vec<(VolumeId, String, Ownership)> {
-        let some = self.core.store.volumes_after(last).take(STATUS_STEP);
+        let some = self.core.store.volumes_after(last).take(NAMES_STEP);
         some.map(|volume| (volume.id(), volume.name().into(), volume.ownership())).collect()
     }
 

@@ -88,8 +88,9 @@ fn contract() -> Contract {
     Contract { rate: Rate::per_second(1_000_000), block: BLOCK, burst: Bytes::ZERO }
 }
 
+/// As whoever has opened a volume calls it.
 fn volume(number: u64) -> String {
-    format!("v{number}")
+    format!("/{}", number + 1)
 }
 
 impl Scene {
@@ -113,8 +114,9 @@ impl Scene {
             let placement = Placement { disks: on, ..Placement::default() };
             let size = Bytes::mib(20);
             let id = store
-                .create_owned(&volume(number), size, &placement, Ownership::default())
+                .create_owned(&format!("v{number}"), size, &placement, Ownership::default())
                 .expect("there is room");
+            assert_eq!(volume(number), format!("/{}", id.0));
             for extent in 0..size / EXTENT {
                 store.note_written(id, extent, &Blocks::first(EXTENT));
             }
@@ -409,6 +411,17 @@ fn at(times: &[u64], per_mille: usize) -> u64 {
     times[(times.len() - 1) * per_mille / 1000]
 }
 
+fn is_of_disk(kind: &str) -> bool {
+    kind.starts_with("disk: ")
+}
+
+/// One line of the table. `times`: in nanoseconds, in order.
+fn row(what: &str, streams: u64, times: &[u64]) {
+    let of = |per_mille| Duration::from_nanos(at(times, per_mille)).to_string();
+    let (count, median, high, largest) = (times.len(), of(500), of(999), of(1000));
+    println!("{what:28} {streams:>7} {count:>9} {median:>9} {high:>10} {largest:>11}");
+}
+
 fn main() {
     let quick = std::env::var_os("SLACKLINE_QUICK").is_some();
     let (counts, span): (&[u64], _) = match quick {
@@ -421,13 +434,27 @@ fn main() {
         "{:28} {:>7} {:>9} {:>9} {:>10} {:>11}",
         "", "streams", "calls", "median", "99.9 %", "largest"
     );
+    for (lock, is_disk) in [("the pool's lock", false), ("a disk's lock", true)] {
+        for (streams, times) in &all {
+            let held = times.iter().filter(|(kind, _)| is_of_disk(kind) == is_disk);
+            let mut held: Vec<u64> = held.flat_map(|(_, times)| times).copied().collect();
+            held.sort_unstable();
+            row(lock, *streams, &held);
+        }
+    }
+    for (streams, times) in &all {
+        for (kind, times) in times {
+            let n = |over: u64| times.iter().filter(|&&t| t > over).count();
+            println!("{streams} {kind} >2us {} >5us {} >10us {} >20us {} ", n(2000), n(5000), n(10_000), n(20_000));
+        }
+    }
+    println!();
     let kinds: Vec<&str> = all.last().expect("one at least").1.keys().copied().collect();
     for kind in kinds {
         for (streams, times) in &all {
-            let Some(times) = times.get(kind) else { continue };
-            let of = |per_mille| Duration::from_nanos(at(times, per_mille)).to_string();
-            let (count, median, high, largest) = (times.len(), of(500), of(999), of(1000));
-            println!("{kind:28} {streams:>7} {count:>9} {median:>9} {high:>10} {largest:>11}");
+            if let Some(times) = times.get(kind) {
+                row(kind, *streams, times);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 //! a further one takes the place of the one that was only slow, the fewest times, the
 //! longest ago; where all have failed, it is not noted.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use units::{Access, Bytes, Duration, Instant};
 
 /// As long as the store's extents, and counted from the start of the disk as they are.
@@ -62,6 +62,11 @@ struct Note {
 }
 
 impl Note {
+    /// Where it stands among those that were only slow.
+    fn place(&self, extent: u64) -> (u64, Instant, u64) {
+        (self.occasions, self.last, extent)
+    }
+
     fn is_suspect(&self) -> bool {
         let often = self.slow * SLOW_SHARE >= self.commands;
         self.errors > 0 || self.occasions >= SLOW_MIN && often
@@ -71,6 +76,9 @@ impl Note {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extents {
     noted: BTreeMap<u64, Note>,
+    /// Those that were only slow, in the order in which they make room for others: on how many
+    /// occasions, when last, and which.
+    slow: BTreeSet<(u64, Instant, u64)>,
 }
 
 impl Extents {
@@ -93,7 +101,7 @@ impl Extents {
                 self.noted.insert(extent, note);
             }
             let Some(note) = self.noted.get_mut(&extent) else { continue };
-            let before = note.is_suspect();
+            let (before, place) = (note.is_suspect(), note.place(extent));
             note.commands += 1;
             note.worst = note.worst.max(ratio);
             match offence {
@@ -107,6 +115,12 @@ impl Extents {
                 }
                 None => {}
             }
+            if offence.is_some() {
+                self.slow.remove(&place);
+                if note.errors == 0 {
+                    self.slow.insert(note.place(extent));
+                }
+            }
             changed |= before != note.is_suspect();
         }
         changed
@@ -117,8 +131,7 @@ impl Extents {
         if self.noted.len() < NOTED_MAX {
             return Some(false);
         }
-        let slow = self.noted.iter().filter(|(_, note)| note.errors == 0);
-        let (&extent, _) = slow.min_by_key(|(_, note)| (note.occasions, note.last))?;
+        let (.., extent) = self.slow.pop_first()?;
         self.noted.remove(&extent).map(|note| note.is_suspect())
     }
 
@@ -128,7 +141,11 @@ impl Extents {
         for Suspect { extent, errors, slow, commands } in suspects.into_iter().take(NOTED_MAX) {
             let occasions = if slow > 0 { SLOW_MIN } else { 0 };
             let (last, worst) = (Instant::EPOCH, 0);
-            self.noted.insert(extent, Note { errors, slow, commands, occasions, last, worst });
+            let note = Note { errors, slow, commands, occasions, last, worst };
+            if errors == 0 {
+                self.slow.insert(note.place(extent));
+            }
+            self.noted.insert(extent, note);
         }
     }
 
