@@ -133,7 +133,7 @@ impl Device {
             let free = self.options().memory;
             return Err(Error::NoMemory { asked: windows, free });
         }
-        let before = self.queue.schedule().clone();
+        let before = self.queue.attempt();
         let mut wanted = Vec::new();
         for (id, (task_id, task), contract) in tasks {
             let changed = self.task(&contract, task.cost).and_then(|new| {
@@ -143,11 +143,12 @@ impl Device {
             match changed {
                 Ok(new) => wanted.push((id, (task_id, new))),
                 Err(refusal) => {
-                    self.queue.restore(before);
+                    self.queue.undo(before);
                     return Err(Error::Refused(refusal));
                 }
             }
         }
+        self.queue.keep(before);
         self.queue.set_advance(self.deadline_advance());
         wanted.into_iter().for_each(|(id, task)| self.advanced(now, id, task));
         Ok(())

@@ -4,7 +4,7 @@
 //! Invariant: every command is in the queue of the disk that its number names, and ends
 //! in exactly one call of [`Core::command_ended`].
 
-use crate::admission::asked::Chunking;
+use crate::admission::asked::{Chunking, ChunkingBefore};
 use crate::admission::contract::refused;
 use crate::admission::costs::Costs;
 use crate::admission::rates::RateSearch;
@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use disk::online::Suspect;
 use queue::{Device, Handle, Queue, Rest};
-use sched::{Class, Request, Schedule, Task, TaskId};
+use sched::{Attempt, Class, Request, Schedule, Task, TaskId};
 use store::{Store, Volume};
 use units::{Bytes, Command, Duration, Instant};
 
@@ -76,6 +76,15 @@ pub(crate) struct Disk {
     pub gap_refused: Option<(Duration, Error)>,
     /// When its gaps are looked at next though no command ends.
     pub gaps_due: Option<Instant>,
+}
+
+/// A disk as it was when something was begun that may fail.
+#[must_use = "what was begun is kept or undone"]
+struct DiskBefore {
+    schedule: Attempt,
+    chunks: Option<queue::Chunks<Work>>,
+    piece: Bytes,
+    chunking: ChunkingBefore,
 }
 
 /// What is counted for deliveries.
@@ -188,27 +197,20 @@ impl Core {
     }
 
     /// Tries something with the schedules of these disks; where it fails they are as they
-    /// were. What it asks of one disk alone may go without a copy, where each step there
-    /// changes nothing when it fails.
+    /// were. What it asks of one disk alone may go without this, where each step there
+    /// changes nothing when it fails. Meanwhile no command begins or ends.
     pub(crate) fn attempt<T, E>(
         &mut self,
         disks: impl IntoIterator<Item = DiskIndex>,
         steps: impl FnOnce(&mut Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        let copy = |index: DiskIndex| {
-            let disk = &self.disks[index.as_usize()];
-            let chunks = (disk.queue.chunks(), disk.piece, disk.chunking.clone());
-            (index, disk.queue.schedule().clone(), chunks)
-        };
-        let before: Vec<(DiskIndex, Schedule, _)> = disks.into_iter().map(copy).collect();
+        let mut begin = |index: DiskIndex| (index, self.disk(index).attempt());
+        let begun: Vec<(DiskIndex, DiskBefore)> = disks.into_iter().map(&mut begin).collect();
         let result = steps(self);
-        if result.is_err() {
-            for (disk, schedule, (chunks, piece, chunking)) in before {
-                let disk = self.disk(disk);
-                disk.queue.restore(schedule);
-                disk.queue.set_chunks(chunks);
-                disk.set_piece(piece);
-                disk.chunking = chunking;
+        for (disk, before) in begun.into_iter().rev() {
+            match result {
+                Ok(_) => self.disk(disk).keep(before),
+                Err(_) => self.disk(disk).undo(before),
             }
         }
         result
@@ -747,6 +749,30 @@ impl Disk {
             gap_refused: None,
             gaps_due: None,
         })
+    }
+
+    /// Something is tried from here on: [`Disk::keep`] or [`Disk::undo`] ends it.
+    fn attempt(&mut self) -> DiskBefore {
+        DiskBefore {
+            schedule: self.queue.attempt(),
+            chunks: self.queue.chunks(),
+            piece: self.piece,
+            chunking: self.chunking.attempt(),
+        }
+    }
+
+    /// What was tried stays.
+    fn keep(&mut self, before: DiskBefore) {
+        self.queue.keep(before.schedule);
+        self.chunking.keep(before.chunking);
+    }
+
+    /// Contracts, and in which commands they are served, are as they were.
+    fn undo(&mut self, before: DiskBefore) {
+        self.queue.undo(before.schedule);
+        self.queue.set_chunks(before.chunks);
+        self.set_piece(before.piece);
+        self.chunking.undo(before.chunking);
     }
 
     /// Best effort is cut into such pieces from now on.

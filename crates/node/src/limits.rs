@@ -147,6 +147,9 @@ pub const SERVICE_PERIOD_MIN: Duration = Duration::from_millis(1);
 pub const SERVICE_PERIOD_MAX: Duration = Duration::from_secs(60);
 /// Streams that hear in one call of the node of what all of them have to hear of.
 pub const ROUND_STEP: usize = 2;
+/// Requests that go on in one call of the node, which waited for the same, and users of whom writes are
+/// answered before they are on their disk.
+pub const GO_ON_STEP: usize = 8;
 /// Volumes or streams that one look for a status shows.
 pub const STATUS_STEP: usize = 4;
 /// Names of volumes that one look gives.

@@ -31,8 +31,8 @@ use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};
 use disk::{Head, Profile};
 use sched::{
-    Class, Contract, OddsWatch, PolicyKind, Predict, Refusal, Request, Schedule, Task, TaskId,
-    TaskSet,
+    Attempt, Class, Contract, OddsWatch, PolicyKind, Predict, Refusal, Request, Schedule, Task,
+    TaskId, TaskSet,
 };
 use units::{Bytes, Command, Duration, Instant, Lba};
 
@@ -423,9 +423,20 @@ impl<W> Queue<W> {
         Ok(())
     }
 
-    /// Puts a schedule back as it was copied before, with no command come or gone since.
-    pub fn restore(&mut self, schedule: Schedule) {
-        self.schedule = schedule;
+    /// As [`Schedule::attempt`]: [`Queue::keep`] or [`Queue::undo`] ends it. What requests do, and
+    /// into what they are cut, is not undone.
+    pub fn attempt(&mut self) -> Attempt {
+        self.schedule.attempt()
+    }
+
+    /// As [`Schedule::keep`].
+    pub fn keep(&mut self, attempt: Attempt) {
+        self.schedule.keep(attempt);
+    }
+
+    /// As [`Schedule::undo`].
+    pub fn undo(&mut self, attempt: Attempt) {
+        self.schedule.undo(attempt);
     }
 
     /// As [`Schedule::change_policy`].

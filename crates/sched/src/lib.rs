@@ -56,7 +56,7 @@ pub use request::{
     Class, Contract, Counts, First, Flow, Next, Options, Outcome, Predict, Request, Rest, Times,
     Totals,
 };
-pub use schedule::Schedule;
+pub use schedule::{Attempt, Schedule};
 pub use settings::{SETTINGS_MAX, Setting, SettingUnit, Settings, ShownValue, WrongSetting};
 pub use sorted::Sorted;
 pub use statistical::{StatisticalAnalysis, StatisticalRefusal, StatisticalSet, StatisticalTask};

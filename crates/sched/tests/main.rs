@@ -8,6 +8,7 @@ mod world;
 mod advance;
 mod analysis;
 mod any_order;
+mod attempts;
 mod behaviour;
 mod chunks_small_world;
 mod classes;

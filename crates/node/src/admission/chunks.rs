@@ -125,11 +125,11 @@ impl Core {
         let (piece, cost) = piece_within(profile, capacity, most, whole);
         let reserve = if chunk.is_some() { cost.min(whole) } else { whole };
         let seen = crate::admission::contract::Seen { chunk, ..self.seen(disk) };
-        let task = |(&id, asked): (&TaskId, &Asked)| {
+        let task = |(id, asked): (TaskId, &Asked)| {
             Ok((id, seen.task(&asked.contract, &asked.share, asked.way)?))
         };
         let tasks: Vec<(TaskId, Task)> =
-            chunking.asked.iter().map(task).collect::<Result<_, Refusal>>()?;
+            chunking.asked().map(task).collect::<Result<_, Refusal>>()?;
         let state = self.disk(disk);
         let set = state.queue.set_commands(now, &tasks, reserve);
         set.map_err(|refusal| crate::admission::contract::refused(disk, &refusal))?;
@@ -148,7 +148,7 @@ impl Core {
         way: Direction,
     ) {
         let asked = Asked { contract: *contract, share: share.clone(), way };
-        self.disk(share.disk).chunking.asked.insert(id, asked);
+        self.disk(share.disk).chunking.note(id, Some(asked));
     }
 }
 

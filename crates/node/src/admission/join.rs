@@ -233,7 +233,7 @@ impl Core {
         for joined in tasks {
             let disk = self.disk(joined.disk);
             disk.queue.leave(joined.id);
-            disk.chunking.asked.remove(&joined.id);
+            disk.chunking.note(joined.id, None);
         }
     }
 

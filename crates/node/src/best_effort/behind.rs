@@ -294,7 +294,7 @@ impl BestEffort {
     /// Answers writes for which there is room, of a few users at a time; `has_stream` of their volume are not.
     pub(crate) fn answer_ahead(&mut self, core: &mut Core, has_stream: impl Fn(VolumeId) -> bool) {
         let mut users = 0;
-        while users < limits::ROUND_STEP
+        while users < limits::GO_ON_STEP
             && !self.behind.is_full()
             && let Some(first) = self.behind.later.first()
         {

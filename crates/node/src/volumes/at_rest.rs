@@ -66,7 +66,7 @@ impl Node {
     /// answered before they are on their disk, where they may be: not where a stream would read, or write,
     /// beside them.
     pub(crate) fn go_on_behind(&mut self, now: Instant) {
-        for _ in 0..limits::ROUND_STEP {
+        for _ in 0..limits::GO_ON_STEP {
             let Some(deferred) = self.best_effort.go_on(&mut self.core, now) else { break };
             let Deferred { ticket, who, op, arrived, .. } = deferred;
             self.request(now, ticket, &who, op, arrived);

@@ -65,11 +65,11 @@ impl Schedule {
     ) -> Result<(), Refusal> {
         self.release(now);
         let contract = contract.into();
-        let before = self.core.clone();
         let old = self.core.tasks.get(id).expect("a task that has joined");
+        let before = self.core.attempt();
         self.core.charge_requests(id, costs);
         if self.core.carries_into_cycle(id, &contract) {
-            self.core = before;
+            self.core.undo(before);
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
@@ -78,11 +78,12 @@ impl Schedule {
         let is_same =
             old == contract.task() && is_server == matches!(contract, Contract::Server(_));
         if in_sweeps && is_same && costs.is_empty() {
+            self.core.keep(before);
             return Ok(()); // nobody is held up for nothing
         }
         let returns = self.core.tasks.returns();
         if let Err(refusal) = self.core.tasks.change(id, contract.task()) {
-            self.core = before;
+            self.core.undo(before);
             return Err(refusal);
         }
         let mut moves = self.core.put_in_place(now, id, &old, contract);
@@ -91,7 +92,7 @@ impl Schedule {
         }
         let is_more = asks_more(&old, &contract.task());
         if !self.core.begin_changed(now, id, &mut moves, is_more) {
-            self.core = before;
+            self.core.undo(before);
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
@@ -102,6 +103,7 @@ impl Schedule {
             self.core.eased = self.core.eased.max(now.saturating_add(rule.cycle));
         }
         self.core.release_again(now, id, &mut moves);
+        self.core.keep(before);
         self.tell_moves(&moves);
         self.policy.joined();
         self.tell_entered();

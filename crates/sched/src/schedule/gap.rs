@@ -29,7 +29,7 @@ impl Schedule {
         self.release(now);
         let admission = self.core.options.admission;
         let (old, tasks) = (self.core.options.gap, self.core.tasks.in_gap(gap, admission)?);
-        let before = self.core.clone();
+        let before = self.core.attempt();
         self.core.tasks = tasks;
         self.core.options.gap = gap;
         let ends_in_time = self.core.lengthen(gap.saturating_sub(old));
@@ -38,9 +38,10 @@ impl Schedule {
         let must_fit = admission && gap > old;
         if must_fit && !(ends_in_time && self.core.bears_gap(now, &mut moves)) {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
-            self.core = before;
+            self.core.undo(before);
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
+        self.core.keep(before);
         self.tell_moves(&moves);
         self.policy.joined();
         self.tell_entered();
@@ -68,16 +69,17 @@ impl Schedule {
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
         let set = self.core.tasks.replaced(tasks, reserve, admission)?;
-        let before = self.core.clone();
+        let before = self.core.attempt();
         self.core.tasks = set;
         self.core.options.reserve = reserve;
         self.core.charge_again(now);
         let mut moves = Vec::new();
         if admission && !self.core.bears_gap(now, &mut moves) {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
-            self.core = before;
+            self.core.undo(before);
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
         }
+        self.core.keep(before);
         self.tell_moves(&moves);
         self.policy.joined();
         self.tell_entered();

@@ -5,12 +5,15 @@
 //! does; `live` holds exactly the streams of `tasks`, `servers` the servers.
 
 mod advance;
+mod attempt;
 mod beside;
 mod change;
 pub(crate) mod core;
 mod gap;
 mod parts;
 mod policy_change;
+
+pub use self::attempt::Attempt;
 
 use self::core::Core;
 use crate::analysis::TaskSet;
@@ -89,28 +92,40 @@ impl Schedule {
         self.release(now);
         let contract = contract.into();
         let task = contract.task();
-        let before = self.core.wants_returns(&task).then(|| self.core.clone());
+        let wants_returns = self.core.wants_returns(&task);
+        let before = wants_returns.then(|| self.core.attempt());
         let id = if self.core.options.admission {
-            self.core.tasks.add(task)?
+            match self.core.tasks.add(task) {
+                Ok(id) => id,
+                Err(refusal) => {
+                    if let Some(before) = before {
+                        self.core.undo(before);
+                    }
+                    return Err(refusal);
+                }
+            }
         } else {
             self.core.tasks.add_unchecked(task)
         };
         let first = now + phases::stagger(&self.core.live, &task, now, patience);
         self.core.enter(id, contract, first);
-        if before.is_some() {
+        if wants_returns {
             self.core.charge_again(now);
         }
         let mut moves = Vec::new();
         if self.core.options.admission && !self.core.begin(now, id, &mut moves) {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             if let Some(before) = before {
-                self.core = before;
+                self.core.undo(before);
                 return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
             }
             self.core.exit(id);
             self.core.tasks.remove(id);
             moves.iter().for_each(|old| self.core.queues.set_deadline(old.key, old.times.deadline));
             return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+        }
+        if let Some(before) = before {
+            self.core.keep(before);
         }
         self.core.meter = Meter::unknown();
         self.tell_moves(&moves);

@@ -10,6 +10,11 @@
 //! best effort that was found to need more than the static slack ([`Waiting::long`]) is in
 //! `long` in place of `sweeps`.
 
+mod journal;
+
+pub(crate) use self::journal::Begun;
+
+use self::journal::Journal;
 use crate::request::{Class, Flow, Times};
 use crate::slack::Due;
 use crate::sorted::Sorted;
@@ -127,6 +132,7 @@ pub struct Queues {
     over_cost: usize,
     /// Ordered requests of each flow, waiting or in flight; the first may run.
     ordered: BTreeMap<Flow, VecDeque<u64>>,
+    journal: Journal,
 }
 
 impl Queues {
@@ -256,16 +262,10 @@ impl Queues {
     /// # Panics
     /// Where a request with this key waits already.
     pub(crate) fn insert(&mut self, waiting: Waiting, now: Instant) {
-        let slot = self.vacant.pop().unwrap_or(self.slots.len() as u32);
-        let known = self.by_key.insert(waiting.key, slot);
-        assert!(known.is_none(), "key {} is in use", waiting.key);
-        self.over_cost += usize::from(waiting.over_cost);
-        if slot as usize == self.slots.len() {
-            self.slots.push(waiting);
-        } else {
-            self.slots[slot as usize] = waiting;
-        }
+        self.note(waiting.key);
+        let slot = self.place(waiting);
         if let Some(flow) = waiting.class.order() {
+            self.note_line(flow);
             let line = self.ordered.entry(flow).or_default();
             line.push_back(waiting.key);
             if line.len() > 1 {
@@ -279,14 +279,30 @@ impl Queues {
         self.enqueue(slot, now);
     }
 
+    /// A request has a slot from here on, and is in no queue yet.
+    fn place(&mut self, waiting: Waiting) -> u32 {
+        let slot = self.vacant.pop().unwrap_or(self.slots.len() as u32);
+        let known = self.by_key.insert(waiting.key, slot);
+        assert!(known.is_none(), "key {} is in use", waiting.key);
+        self.over_cost += usize::from(waiting.over_cost);
+        if slot as usize == self.slots.len() {
+            self.slots.push(waiting);
+        } else {
+            self.slots[slot as usize] = waiting;
+        }
+        slot
+    }
+
     /// A request is promised for `by` from here on.
     pub(crate) fn promise(&mut self, key: u64, by: Instant) {
+        self.note(key);
         let slot = self.slot(key);
         self.slots[slot as usize].promised = by;
     }
 
     /// A request under contract that waits costs up to `cost` from here on.
     pub(crate) fn charge(&mut self, key: u64, cost: Duration) {
+        self.note(key);
         let slot = self.slot(key);
         let waiting = &mut self.slots[slot as usize];
         waiting.cost = cost;
@@ -316,6 +332,7 @@ impl Queues {
 
     /// A request that waits is served in up to so many commands.
     pub(crate) fn set_way(&mut self, key: u64, commands: u32, resume: Duration) {
+        self.note(key);
         let slot = self.slot(key);
         let waiting = &mut self.slots[slot as usize];
         (waiting.commands, waiting.resume) = (commands, resume);
@@ -324,6 +341,7 @@ impl Queues {
     /// A request to a server leaves the container that it has entered; what it was promised
     /// is still what it is judged by.
     pub(crate) fn leave(&mut self, key: u64) {
+        self.note(key);
         let slot = self.slot(key);
         let waiting = &mut self.slots[slot as usize];
         let deadline = core::mem::replace(&mut waiting.times.deadline, Instant::MAX);
@@ -339,6 +357,7 @@ impl Queues {
     /// A released request of a stream costs more than its contract covers: it waits among
     /// best effort from here on.
     pub(crate) fn set_over_cost(&mut self, key: u64) {
+        self.note(key);
         let slot = self.slot(key);
         self.dequeue(slot);
         let waiting = &mut self.slots[slot as usize];
@@ -362,6 +381,7 @@ impl Queues {
     }
 
     fn mark_long(&mut self, slot: u32, long: bool) {
+        self.note(self.at(slot).key);
         self.dequeue(slot);
         self.slots[slot as usize].long = long;
         self.enqueue(slot, self.at(slot).submitted);
@@ -374,6 +394,7 @@ impl Queues {
         let aside = aside.filter(|&slot| self.slots[slot as usize].over_cost);
         let aside: Vec<u32> = aside.collect();
         for &slot in &aside {
+            self.note(self.at(slot).key);
             self.dequeue(slot);
             let waiting = &mut self.slots[slot as usize];
             waiting.over_cost = false;
@@ -386,6 +407,7 @@ impl Queues {
 
     /// A released request under contract is due at `deadline` from here on.
     pub(crate) fn set_deadline(&mut self, key: u64, deadline: Instant) {
+        self.note(key);
         let slot = self.slot(key);
         let waiting = &mut self.slots[slot as usize];
         let old = core::mem::replace(&mut waiting.times.deadline, deadline);
@@ -405,7 +427,8 @@ impl Queues {
 
     /// Takes a request out, to drop it.
     pub(crate) fn take(&mut self, key: u64) -> Option<Waiting> {
-        let slot = self.take_to_start(key)?;
+        self.note(key);
+        let slot = self.take_out(key)?;
         self.vacant.push(slot);
         Some(*self.at(slot))
     }
@@ -413,6 +436,11 @@ impl Queues {
     /// A request waits no more, but keeps its slot until [`Queues::vacate`]: it is too large to be
     /// copied without need.
     pub(crate) fn take_to_start(&mut self, key: u64) -> Option<u32> {
+        self.assert_nothing_is_tried();
+        self.take_out(key)
+    }
+
+    fn take_out(&mut self, key: u64) -> Option<u32> {
         let slot = self.by_key.remove(key)?;
         self.dequeue(slot);
         self.over_cost -= usize::from(self.at(slot).over_cost);
@@ -421,6 +449,7 @@ impl Queues {
 
     /// The slot of a request that was started is free for the next that is put in.
     pub(crate) fn vacate(&mut self, slot: u32) {
+        self.assert_nothing_is_tried();
         self.vacant.push(slot);
     }
 
@@ -428,6 +457,13 @@ impl Queues {
     /// run.
     pub(crate) fn settle(&mut self, key: u64, class: Class) -> Option<u64> {
         let flow = class.order()?;
+        let line = self.ordered.get(&flow).expect("an ordered request is in its line");
+        if let [Some(first), Some(next)] = [line.front().copied(), line.get(1).copied()]
+            && first == key
+        {
+            self.note(next);
+        }
+        self.note_line(flow);
         let line = self.ordered.get_mut(&flow).expect("an ordered request is in its line");
         let at = line.iter().position(|&other| other == key).expect("it is in its line");
         line.remove(at);
@@ -451,6 +487,7 @@ impl Queues {
 
     /// A request to a server has a release, which is now or past, and a deadline.
     pub(crate) fn enter(&mut self, key: u64, times: Times) -> Waiting {
+        self.note(key);
         let slot = self.slot(key);
         let waiting = &mut self.slots[slot as usize];
         (waiting.times, waiting.promised) = (times, times.deadline);
@@ -489,6 +526,7 @@ impl Queues {
     fn make_synchronous(&mut self, key: u64) {
         let Some(&slot) = self.by_key.get(key) else { return };
         if !self.at(slot).synchronous {
+            self.note(key);
             self.dequeue(slot);
             self.slots[slot as usize].synchronous = true;
             self.enqueue(slot, self.at(slot).submitted);
