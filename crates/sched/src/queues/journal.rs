@@ -177,7 +177,8 @@ mod tests {
         queues.set_over_cost(1);
         queues.set_long(9);
         let ms = Duration::from_millis(7);
-        let changes: [(&str, &dyn Fn(&mut Queues)); 16] = [
+        type Made<'a> = (&'static str, &'a dyn Fn(&mut Queues));
+        let changes: [Made<'_>; 16] = [
             ("insert", &|it| it.insert(waiting(20, Class::best_effort(true)), by)),
             ("insert behind", &|it| {
                 let class = Class::BestEffort { synchronous: true, flow, ordered: true };
