@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use disk::online::Suspect;
 use queue::{Device, Handle, Queue, Rest};
-use sched::{Attempt, Class, Request, Schedule, Task, TaskId};
+use sched::{Class, Request, Schedule, Task, TaskId};
 use store::{Store, Volume};
 use units::{Bytes, Command, Duration, Instant};
 
@@ -81,7 +81,7 @@ pub(crate) struct Disk {
 /// A disk as it was when something was begun that may fail.
 #[must_use = "what was begun is kept or undone"]
 struct DiskBefore {
-    schedule: Attempt,
+    queue: queue::Attempt,
     chunks: Option<queue::Chunks<Work>>,
     piece: Bytes,
     chunking: ChunkingBefore,
@@ -754,7 +754,7 @@ impl Disk {
     /// Something is tried from here on: [`Disk::keep`] or [`Disk::undo`] ends it.
     fn attempt(&mut self) -> DiskBefore {
         DiskBefore {
-            schedule: self.queue.attempt(),
+            queue: self.queue.attempt(),
             chunks: self.queue.chunks(),
             piece: self.piece,
             chunking: self.chunking.attempt(),
@@ -763,13 +763,13 @@ impl Disk {
 
     /// What was tried stays.
     fn keep(&mut self, before: DiskBefore) {
-        self.queue.keep(before.schedule);
+        self.queue.keep(before.queue);
         self.chunking.keep(before.chunking);
     }
 
     /// Contracts, and in which commands they are served, are as they were.
     fn undo(&mut self, before: DiskBefore) {
-        self.queue.undo(before.schedule);
+        self.queue.undo(before.queue);
         self.queue.set_chunks(before.chunks);
         self.set_piece(before.piece);
         self.chunking.undo(before.chunking);

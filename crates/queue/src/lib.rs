@@ -12,6 +12,7 @@
 extern crate alloc;
 
 mod account;
+mod attempt;
 mod by_key;
 mod chunks;
 mod gaps;
@@ -27,6 +28,7 @@ mod predictions;
 mod queue;
 
 pub use account::{Account, Traffic};
+pub use attempt::Attempt;
 pub use by_key::ByKey;
 pub use chunks::{Chunks, Cut};
 pub use handle::{Handle, Shared};

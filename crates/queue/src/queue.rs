@@ -19,6 +19,7 @@
 //! ([`Ended::with`]).
 
 use crate::account::{Account, Counted};
+use crate::attempt::Classes;
 use crate::by_key::ByKey;
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
 use crate::gaps::Gaps;
@@ -31,8 +32,8 @@ use alloc::vec::Vec;
 use disk::online::{Completion, Observations, Suspect};
 use disk::{Head, Profile};
 use sched::{
-    Attempt, Class, Contract, OddsWatch, PolicyKind, Predict, Refusal, Request, Schedule, Task,
-    TaskId, TaskSet,
+    Class, Contract, OddsWatch, PolicyKind, Predict, Refusal, Request, Schedule, Task, TaskId,
+    TaskSet,
 };
 use units::{Bytes, Command, Duration, Instant, Lba};
 
@@ -178,6 +179,7 @@ pub struct Queue<W> {
     pub(crate) somebody_waits: Instant,
     /// Of commands that serve several requests the keys of the others.
     pub(crate) merged: BTreeMap<u64, Vec<u64>>,
+    pub(crate) classes: Classes,
     /// When the device had ended the last command.
     last_end: Instant,
     pub(crate) account: Account,
@@ -227,6 +229,7 @@ impl<W> Queue<W> {
             had_several: false,
             somebody_waits: Instant::EPOCH,
             merged: BTreeMap::new(),
+            classes: Classes::default(),
             last_end: Instant::EPOCH,
             account: Account::default(),
             flushes: [Duration::ZERO; 2],
@@ -421,22 +424,6 @@ impl<W> Queue<W> {
         self.schedule.set_commands(now, tasks, reserve)?;
         self.has_news = true;
         Ok(())
-    }
-
-    /// As [`Schedule::attempt`]: [`Queue::keep`] or [`Queue::undo`] ends it. What requests do, and
-    /// into what they are cut, is not undone.
-    pub fn attempt(&mut self) -> Attempt {
-        self.schedule.attempt()
-    }
-
-    /// As [`Schedule::keep`].
-    pub fn keep(&mut self, attempt: Attempt) {
-        self.schedule.keep(attempt);
-    }
-
-    /// As [`Schedule::undo`].
-    pub fn undo(&mut self, attempt: Attempt) {
-        self.schedule.undo(attempt);
     }
 
     /// As [`Schedule::change_policy`].
@@ -644,7 +631,8 @@ impl<W> Queue<W> {
         let now = self.time(now);
         let is_upgraded = !self.has_begun(key) && self.schedule.upgrade(now, key, class).is_some();
         if let Some(entry) = self.commands.get_mut(key).filter(|_| is_upgraded) {
-            entry.class = class;
+            let before = core::mem::replace(&mut entry.class, class);
+            self.classes.note(key, before);
         }
         is_upgraded
     }

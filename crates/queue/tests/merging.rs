@@ -243,3 +243,22 @@ fn what_does_not_follow_goes_by_itself() {
     queue.submit(at(0), 2, background(2), film);
     assert_eq!(start(&mut queue, 0).unwrap().2.1, 2);
 }
+
+/// A class that was tried and undone is not the command's any more.
+#[test]
+fn a_class_that_is_undone_joins_requests_as_before() {
+    let mut queue = queue(PolicyKind::SLACK, PROFILE);
+    let may_merge = |_: &Work, _: &Work, is_one_class| is_one_class;
+    queue.set_merging(Some(Merging { may_merge, ..MERGING }));
+    for piece in 0..4 {
+        queue.submit(at(0), piece, read(piece), ("film", 1));
+    }
+    let attempt = queue.attempt();
+    let within = queue.attempt();
+    assert!(queue.upgrade(at(0), 0, Class::best_effort(true)));
+    queue.keep(within);
+    assert!(queue.upgrade(at(0), 0, Class::Background));
+    queue.undo(attempt);
+    assert_eq!(queue.class_of(0), Some(BEST));
+    assert_eq!(start(&mut queue, 0).map(|(key, _, work)| (key, work)), Some((0, ("film", 4))));
+}

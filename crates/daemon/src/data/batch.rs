@@ -103,6 +103,10 @@ impl Batch {
                     if let Poll::Ready(over) = taken {
                         return Poll::Ready(Some(over));
                     }
+                    // Others have their turn first: that is no wait for a request.
+                    if !coop::has_budget_remaining() {
+                        return Poll::Pending;
+                    }
                     if !account.is_quiet() || !self.pauses.comes(&self.lane) {
                         return Poll::Pending;
                     }

@@ -142,10 +142,12 @@ impl Extents {
             let occasions = if slow > 0 { SLOW_MIN } else { 0 };
             let (last, worst) = (Instant::EPOCH, 0);
             let note = Note { errors, slow, commands, occasions, last, worst };
+            if let Some(before) = self.noted.insert(extent, note) {
+                self.slow.remove(&before.place(extent));
+            }
             if errors == 0 {
                 self.slow.insert(note.place(extent));
             }
-            self.noted.insert(extent, note);
         }
     }
 

@@ -65,7 +65,7 @@ impl Chunking {
     pub fn keep(&mut self, _: ChunkingBefore) {
         self.tried -= 1;
         if self.tried == 0 {
-            self.changes.clear();
+            self.changes = Vec::new();
         }
     }
 

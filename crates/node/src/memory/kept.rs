@@ -354,6 +354,9 @@ impl Kept {
     pub(crate) fn change(&mut self, volume: VolumeId, range: &Range<Bytes>) {
         let Some(on) = self.volumes.get_mut(&volume) else { return };
         on.coming.retain(|it| it.range.end <= range.start || range.end <= it.range.start);
+        if on.blocks.is_empty() {
+            return;
+        }
         while let Some(on) = self.volumes.get(&volume)
             && let Some((&start, block)) = on.blocks.range(..range.end).next_back()
             && block.end > range.start

@@ -47,7 +47,7 @@ impl Queues {
     pub(crate) fn keep(&mut self, _: Begun) {
         self.journal.tried -= 1;
         if self.journal.tried == 0 {
-            self.journal.changes.clear();
+            self.journal.changes = Vec::new(); // rarely is there any, and it may have been much
         }
     }
 
@@ -66,6 +66,9 @@ impl Queues {
             }
         }
         self.journal.tried = tried - 1;
+        if self.journal.tried == 0 {
+            self.journal.changes = Vec::new();
+        }
     }
 
     fn put_back(&mut self, key: u64, before: Option<(Waiting, bool)>) {

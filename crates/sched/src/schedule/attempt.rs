@@ -25,8 +25,10 @@ pub(super) struct Before {
 
 impl Schedule {
     /// Something is tried from here on that may fail: then [`Schedule::undo`] makes the schedule what
-    /// it is now, else [`Schedule::keep`] ends it. One may be within another. Cost: a copy of the
-    /// contracts, however much waits.
+    /// it is now, but for requests that were released meanwhile; else [`Schedule::keep`] ends it. One may
+    /// be within another. Cost: a copy of the contracts, of what waits for the budgets of servers, and of
+    /// the policy; under [`PolicyKind::SLACK`](crate::PolicyKind::SLACK) that grows with nothing else that
+    /// waits.
     ///
     /// Until then no command begins or ends: that panics.
     pub fn attempt(&mut self) -> Attempt {
@@ -38,7 +40,8 @@ impl Schedule {
         self.core.keep(attempt.core);
     }
 
-    /// The schedule is as it was when that was begun.
+    /// The schedule is as it was when that was begun, but for requests that were released meanwhile: these
+    /// are released.
     pub fn undo(&mut self, attempt: Attempt) {
         self.core.undo(attempt.core);
         self.policy = attempt.policy;

@@ -110,8 +110,9 @@ impl Core {
     pub(super) fn charge_again(&mut self, now: Instant) {
         self.meter = Meter::unknown();
         let contracts: Vec<_> = self.tasks.iter().collect();
-        let all: Vec<Waiting> = self.queues.by_arrival().into_iter().copied().collect();
-        for waiting in all {
+        let all: Vec<u64> = self.queues.by_arrival().into_iter().map(|one| one.key).collect();
+        for key in all {
+            let waiting = *self.queues.get(key).expect("it waits");
             let Some(task) = waiting.class.task().and_then(|id| self.tasks.get(id)) else {
                 continue;
             };
@@ -135,13 +136,13 @@ impl Core {
                 Class::RealTime(_) => task.cost,
                 _ => own,
             };
-            self.queues.charge_anew(
-                waiting.key,
-                own.saturating_add(overheads).min(BOUND_MAX),
-                overheads,
-            );
-            if !waiting.begun {
-                self.queues.set_way(waiting.key, task.commands, task.resume);
+            let cost = own.saturating_add(overheads).min(BOUND_MAX);
+            if (cost, overheads) != (waiting.cost, waiting.overheads) {
+                self.queues.charge_anew(key, cost, overheads);
+            }
+            let way = (task.commands, task.resume);
+            if !waiting.begun && way != (waiting.commands, waiting.resume) {
+                self.queues.set_way(key, task.commands, task.resume);
             }
         }
         for (id, task) in contracts {
