@@ -393,6 +393,61 @@ fn a_volume_whose_end_is_being_cleared_is_not_called_busy() {
     assert_clear(&mut driver, 100);
 }
 
+/// The block of the end cannot be read, or not be written: whoever would move the end on is told, and it
+/// stays where it is. When the disk does it again, the end moves on and zeros lie there.
+#[test]
+fn an_end_that_cannot_be_cleared_stays() {
+    for way in [Direction::Read, Direction::Write] {
+        let asks: [(&str, &dyn Fn(&mut Driver) -> Ticket); 5] = [
+            ("extend", &|driver| driver.begin(extend(5_000))),
+            ("staged", &|driver| driver.begin(Op::Staged(Box::new(extend(5_000))))),
+            ("write", &|driver| driver.begin_write(FILE, 3, bytes(9_000), bytes(50))),
+            ("behind", &|driver| {
+                let range = WriteRange::new(bytes(9_000), bytes(50));
+                let range = WriteRange { behind: true, ..range };
+                let span = driver.room(range.room());
+                driver.fill(span, 3, &range);
+                driver.begin(write(FILE, range, span))
+            }),
+            ("open", &|driver| driver.begin(open(FILE, Mode::Write, usual(), Bytes::mib(1)))),
+        ];
+        for (what, ask) in asks {
+            let mut driver = appended_and_killed();
+            let place = driver.place(FILE, Bytes::ZERO);
+            driver.break_at(DISK, place..place + Bytes::kib(4), Some(way));
+            let both = [ask(&mut driver), ask(&mut driver)];
+            let answers = both.map(|ticket| driver.wait(ticket));
+            let synced = driver.ask(Op::SyncVolume { volume: FILE.into(), told: Some(0) });
+            let is_told = answers.iter().all(Result::is_err) || synced.is_err();
+            assert!(is_told, "{what} {way:?}: {answers:?}, {synced:?}");
+            assert_eq!(length(&driver), 100, "{what} {way:?}");
+            driver.disks[0].troubles.clear();
+            let again = ask(&mut driver);
+            let again = driver.wait(again);
+            assert!(again.is_ok(), "{what} {way:?}: {again:?}");
+            if let Ok(Reply::Stream { stream, .. }) = again {
+                driver.put_all(stream, 5, BLOCK);
+                driver.close(stream).unwrap();
+            }
+            driver.done(Op::Sync);
+            assert_raised(&mut driver, way);
+            assert_raised(&mut driver.after_a_power_cut(), way);
+        }
+    }
+}
+
+/// The end has moved on. A write of the block that failed has destroyed what was there.
+fn assert_raised(driver: &mut Driver, failed: Direction) {
+    assert!(length(driver) >= 5_000);
+    match failed {
+        Direction::Read => assert_clear(driver, 100),
+        Direction::Write => {
+            let found = driver.read(FILE, Bytes::ZERO, Bytes::kib(4)).expect("read");
+            assert!(is_zeros(&found[100..]));
+        }
+    }
+}
+
 /// A write over two extents of which one half was committed by another program's sync, and which had not
 /// ended at the crash.
 #[test]
