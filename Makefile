@@ -156,6 +156,7 @@ lab:
 # ones a hundredth of that.
 # BUSES: random machines of disks that share buses. CHUNKS: random pools whose requests
 # are served in chunks. GAPS: random schedules of which the host delays every command.
+# MIXED: random schedules of requests in chunks beside others in parts.
 # FSX: operations of fsx on two files of a mount at once, and as many on ext4 on a volume.
 # CUTS: of the power, under each filesystem on a volume.
 # CAMERA_SECONDS: ten cameras whose daemon and supervisor are killed in turn.
@@ -175,6 +176,7 @@ DAEMON_HISTORIES ?= 1000
 LOADS ?= 1000000
 CHUNKS ?= 2000
 GAPS ?= 1000000
+MIXED ?= 1000000
 BUSES ?= 10000
 CYCLES ?= 1000000
 INPUTS ?= 100000000
@@ -194,7 +196,7 @@ soak:
 		SLACKLINE_MINUTES=$(MINUTES) \
 		SLACKLINE_TRACES=$(TRACES) SLACKLINE_PREEMPTIONS=$(PREEMPTIONS) \
 		SLACKLINE_SCHEDULES=$(SCHEDULES) SLACKLINE_LOADS=$(LOADS) \
-		SLACKLINE_CHUNKS=$(CHUNKS) SLACKLINE_GAPS=$(GAPS) \
+		SLACKLINE_CHUNKS=$(CHUNKS) SLACKLINE_GAPS=$(GAPS) SLACKLINE_MIXED=$(MIXED) \
 		SLACKLINE_BUSES=$(BUSES) SLACKLINE_CYCLES=$(CYCLES) \
 		SLACKLINE_DAEMON_HISTORIES=$(DAEMON_HISTORIES) \
 		SLACKLINE_CAMERA_SECONDS=$(CAMERA_SECONDS) SLACKLINE_CUTS=$(CUTS) \

@@ -22,6 +22,7 @@ mod extremes;
 mod gaps;
 mod incremental;
 mod merging;
+mod mixed_commands;
 mod odds;
 mod over_cost;
 mod overtaking;
