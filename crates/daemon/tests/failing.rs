@@ -1,6 +1,7 @@
 //! Every command of the disk fails once while requests of a block device that came in one piece are
 //! served together: each request has its own reply, whose error is no other request's. What was
 //! acknowledged is there; of writes that are answered before they are on the disk, when a flush says so.
+//! And of a body over HTTP: it ends early, or there is none, and no byte of it is wrong.
 
 use crate::nbd::{FLUSH, Nbd, READ, WRITE};
 use crate::real::{Real, bytes};
@@ -8,10 +9,11 @@ use daemon::config::SocketMode;
 use daemon::serve::ServeOptions;
 use engine::{Backend, Completion, Wrap};
 use node::{DeviceError, DiskCommand};
-use std::io::Write;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use units::{Bytes, Instant};
+use units::{Bytes, Direction, Instant};
 
 const BLOCK: u64 = 4096;
 /// Requests of each kind.
@@ -21,12 +23,18 @@ const EACH: u64 = 6;
 struct Failing {
     disk: Box<dyn Backend>,
     left: Arc<AtomicU64>,
+    /// Only reads count.
+    of_reads: bool,
     failed: Vec<Completion>,
 }
 
 impl Backend for Failing {
     fn start(&mut self, command: DiskCommand) {
         let less = |left: u64| left.checked_sub(1);
+        let way = command.action.transfer().map(|(_, way)| way);
+        if self.of_reads && way != Some(Direction::Read) {
+            return self.disk.start(command);
+        }
         if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) != Ok(1) {
             return self.disk.start(command);
         }
@@ -79,7 +87,7 @@ fn failing_on(number: u64) -> Option<Vec<u16>> {
     let left = Arc::new(AtomicU64::new(0));
     let of_disk = Arc::clone(&left);
     let wrap: Wrap = Arc::new(move |_, disk| {
-        Box::new(Failing { disk, left: Arc::clone(&of_disk), failed: Vec::new() })
+        Box::new(Failing { disk, left: Arc::clone(&of_disk), of_reads: false, failed: Vec::new() })
     });
     let mut daemon = Real::start_wrapped(64, ServeOptions::from(SocketMode(0o600)), wrap);
     daemon.volume("v", Bytes::mib(4));
@@ -147,4 +155,70 @@ fn one_command_that_fails_is_at_most_one_request_of_those_that_came_together() {
     }
     let [reads, writes, _, flushes] = seen;
     assert!(number > 18 && reads > 0 && writes > 0 && flushes > 0, "{number} commands, {seen:?}");
+}
+
+/// How much of a body came, where the head said that it comes.
+enum Answer {
+    All,
+    Part,
+    Refused(u16),
+}
+
+/// Reads a range, and holds what comes against what was written.
+fn get(daemon: &Real, offset: u64, len: usize) -> Answer {
+    let mut socket = UnixStream::connect(daemon.client.socket()).unwrap();
+    let range = format!("bytes={offset}-{}", offset + len as u64 - 1);
+    let head = format!("range: {range}\r\nconnection: close\r\n");
+    write!(socket, "GET /v1/volumes/v/data HTTP/1.1\r\nhost: x\r\n{head}\r\n").unwrap();
+    let mut answer = Vec::new();
+    // A connection that was cut ends in an end, or in an error.
+    let _ = socket.read_to_end(&mut answer);
+    let head = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
+    let (head, body) = (String::from_utf8_lossy(&answer[..head]).into_owned(), &answer[head + 4..]);
+    let status: u16 = head.split(' ').nth(1).unwrap().parse().unwrap();
+    if status != 206 {
+        return Answer::Refused(status);
+    }
+    assert!(head.contains(&format!("content-length: {len}")), "{head}");
+    assert!(body.len() <= len && *body == bytes(offset, len)[..body.len()], "{range}: wrong bytes");
+    if body.len() == len { Answer::All } else { Answer::Part }
+}
+
+#[test]
+fn a_body_whose_disk_fails_is_refused_or_ends_early_and_has_no_wrong_byte() {
+    let left = Arc::new(AtomicU64::new(0));
+    let of_disk = Arc::clone(&left);
+    let wrap: Wrap = Arc::new(move |_, disk| {
+        Box::new(Failing { disk, left: Arc::clone(&of_disk), of_reads: true, failed: Vec::new() })
+    });
+    let mut daemon = Real::start_wrapped(64, ServeOptions::from(SocketMode(0o600)), wrap);
+    daemon.volume("v", Bytes::mib(8));
+    let socket = wire::socket::nbd_path(daemon.client.socket());
+    let mut nbd = Nbd::open(&socket, "v", false).unwrap();
+    // What is written is in nobody's cache.
+    let mut write = || {
+        for mib in 0..8 {
+            nbd.write(0, mib << 20, &bytes(mib << 20, 1 << 20)).unwrap();
+        }
+        nbd.flush().unwrap();
+    };
+    // One piece; one that begins and ends within blocks; many pieces.
+    for (offset, len, pieces) in [(0, 4096, 1), (5000, 70_001, 1), (1 << 20, 6 << 20, 6)] {
+        let (mut parts, mut refused) = (0, Vec::new());
+        for number in (1..=pieces).cycle().take(8) {
+            write();
+            left.store(number, Ordering::SeqCst);
+            match get(&daemon, offset, len) {
+                Answer::All => {} // a read ahead of it has failed, or none was needed
+                Answer::Part => parts += 1,
+                Answer::Refused(status) => refused.push(status),
+            }
+            left.store(0, Ordering::SeqCst);
+            assert!(matches!(get(&daemon, offset, len), Answer::All), "the disk does it again");
+        }
+        assert!(refused.iter().all(|&status| status == 500), "{refused:?}");
+        assert!(parts + refused.len() > 0, "{len}: the disk has failed");
+    }
+    drop(nbd);
+    daemon.stop().unwrap();
 }
