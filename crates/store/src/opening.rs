@@ -117,6 +117,9 @@ impl Opening {
     }
 }
 
+/// The generation of a pool that was only formatted: [`Log::checkpoint`] writes two.
+const FORMATTED: u64 = 2;
+
 /// What the facts amount to, and what must be written before it is served.
 fn recover(facts: &Facts, mut steps: Steps) -> Result<Writing, OpenError> {
     if let Some(error) = facts.identity.first() {
@@ -151,12 +154,17 @@ fn recover(facts: &Facts, mut steps: Steps) -> Result<Writing, OpenError> {
     };
     let held = members(facts).map(held).min().expect("a pool has disks"); // behind the flush above
     let mut log = Log::new(disks.collect(), generation, sequence, held);
-    log.checkpoint(&Payload::new(verdict.state.checkpoint()), &mut steps);
+    let mut state = verdict.state;
+    // The run before may have given out numbers of which no record speaks: whoever holds on to one must
+    // not find another volume behind it. A pool that was only formatted has had no run.
+    if generation > FORMATTED {
+        state.leave_numbers_out();
+    }
+    log.checkpoint(&Payload::new(state.checkpoint()), &mut steps);
     log.write_seal(&mut steps);
     let devices: Vec<_> = members(facts).map(|(_, device, _)| device).collect();
     let mut order: Vec<_> = all().collect();
     order.sort_by_key(|disk| devices[disk.as_usize()]);
-    let mut state = verdict.state;
     // As the next opening finds it: an earlier program's records may speak of more.
     state.forget_behind_ends();
     let store = Store::new(pool, profiles, geometry, state, log);

@@ -286,6 +286,11 @@ impl State {
         }
         Ok(freed)
     }
+    /// Volumes have other numbers from here on than any that was given out since the last record.
+    pub(crate) fn leave_numbers_out(&mut self) {
+        let next = self.next_volume.0.saturating_add(NUMBERS_AHEAD);
+        self.next_volume = VolumeId(next.min(NUMBER_MAX - 1));
+    }
     /// Nothing was ever written behind the ends of what is recorded.
     pub(crate) fn forget_behind_ends(&mut self) {
         for volume in self.volumes.values_mut().filter(|volume| !volume.is_ring()) {
@@ -463,6 +468,9 @@ impl State {
         Ok(())
     }
 }
+
+/// So many volumes are made between two records at the most.
+pub(crate) const NUMBERS_AHEAD: u64 = 1 << 24;
 
 /// Which blocks of an extent of a volume a description names.
 type BlocksOf = fn(&Volume, u32) -> Option<Blocks>;

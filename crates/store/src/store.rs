@@ -34,7 +34,7 @@ use crate::names::is_volume_name;
 use crate::recording::Recording;
 use crate::ring::{ring_described, ring_extents};
 use crate::runs::{Freed, Run, Wish};
-use crate::state::State;
+use crate::state::{NUMBERS_AHEAD, State};
 use crate::steps::Steps;
 use crate::structure::Payload;
 use crate::volume::Volume;
@@ -85,6 +85,8 @@ pub struct Store {
     steps: Steps,
     committed: CommitId,
     next: CommitId,
+    /// The next volume's number, as it is durable.
+    numbers_recorded: VolumeId,
 }
 
 /// What changed since the last commit began.
@@ -132,6 +134,8 @@ struct Scattered {
 #[derive(Clone, Debug)]
 struct Running {
     id: CommitId,
+    /// The next volume's number, as it is recorded.
+    next_volume: VolumeId,
     freed: Freed,
     given_up: BTreeMap<VolumeId, u64>,
 }
@@ -146,6 +150,7 @@ impl Store {
     ) -> Self {
         let numbers = |list: &Vec<Suspect>| list.iter().map(|suspect| suspect.extent).collect();
         let mut store = Self {
+            numbers_recorded: state.next_volume,
             avoid: state.suspects.iter().map(numbers).collect(),
             known: state.suspects.clone(),
             held: Freed::new(),
@@ -303,7 +308,8 @@ impl Store {
         let ring = ring_described(is_ring.then_some(0)) + thin;
         self.check_metadata(described + ownership_size(ownership) + run_size(run) + ring)?;
         let next = VolumeId(id.0 + 1);
-        if next.0 >= NUMBER_MAX {
+        // Numbers that the next opening would give out again are given to nobody.
+        if next.0 >= NUMBER_MAX || next.0 - self.numbers_recorded.0 > NUMBERS_AHEAD {
             return Err(StoreError::NumbersSpent);
         }
         self.state.next_volume = next;
@@ -544,7 +550,9 @@ impl Store {
         self.closed = closed;
         let id = self.next;
         self.next = CommitId(id.0 + 1);
-        self.running = Some(Running { id, freed: staged.freed, given_up: staged.given_up });
+        let (freed, given_up) = (staged.freed, staged.given_up);
+        let next_volume = self.state.next_volume;
+        self.running = Some(Running { id, next_volume, freed, given_up });
         Some(id)
     }
     /// Writes the record, and a part of the next checkpoint beside it; or a checkpoint at
@@ -638,6 +646,7 @@ impl Store {
             && let Some(running) = self.running.take()
         {
             self.committed = running.id;
+            self.numbers_recorded = running.next_volume;
             self.state.give_back(running.freed);
         }
     }

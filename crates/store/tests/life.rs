@@ -88,3 +88,27 @@ fn the_room_of_a_pool_is_that_of_its_disks() {
     assert_eq!(all.used, Bytes::mib(6));
     assert!(!one.freeing.is_zero() && !two.freeing.is_zero());
 }
+
+/// A number is given to one volume only, also where no record speaks of it any more: whoever has kept
+/// it would find another volume's bytes.
+#[test]
+fn a_number_that_was_lost_in_a_crash_is_not_given_out_again() {
+    let mut disks = new_pool(1, &[Bytes::mib(16)]);
+    let mut given = Vec::new();
+    for life in 0..6 {
+        let mut store = open(&mut disks).unwrap().store;
+        for volume in 0..3 {
+            let name = format!("v{life}-{volume}");
+            let id = store.create(&name, Bytes::ZERO, &Placement::default()).unwrap();
+            assert!(!given.contains(&id), "life {life}: {id:?} of {given:?}");
+            given.push(id);
+            if volume == 0 && life % 2 == 0 {
+                commit(&mut store, &mut disks);
+            }
+        }
+    } // and is gone with what was not committed
+    let store = open(&mut disks).unwrap().store;
+    assert_eq!(store.volumes().len(), 3);
+    assert!(given.iter().all(|id| id.0 < 6 << 24), "there are enough of them: {given:?}");
+    assert!(check(&disks).findings.is_empty());
+}
