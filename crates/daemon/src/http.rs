@@ -112,12 +112,12 @@ impl Found {
             content_type = "application/problem+json"),
         (status = 409, description = "The contract does not fit, with the figures", body = Problem,
             content_type = "application/problem+json"),
-        (status = 410, description = "A ring has given up its first bytes: ask for a range",
+        (status = 410, description = "A ring has given up the first of these bytes: ask for a \
+            range from where it begins",
             body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "The bytes are not those of `if-match`", body = Problem,
             content_type = "application/problem+json"),
-        (status = 416, description = "The range begins behind the recorded bytes, or before those \
-            that a ring holds", body = Problem,
+        (status = 416, description = "The range begins behind the recorded bytes", body = Problem,
             content_type = "application/problem+json"),
         (status = "default", description = "Any other bad answer", body = Problem,
             content_type = "application/problem+json"),
@@ -148,7 +148,7 @@ async fn data_get(
     };
     let start = found.status.start.unwrap_or_default();
     if range.start < start && method != Method::HEAD {
-        return Ok(given_up(start, (status, length), headers));
+        return Ok(given_up(start, headers));
     }
     if status == StatusCode::PARTIAL_CONTENT {
         let range = headers::ContentRange::bytes(range.start.get()..range.end.get(), length.get());
@@ -245,19 +245,10 @@ fn changed() -> Failure {
 }
 
 /// What was asked for a ring has given up.
-fn given_up(
-    start: Bytes,
-    (asked, length): (StatusCode, Bytes),
-    mut headers: HeaderMap,
-) -> Response {
+fn given_up(start: Bytes, headers: HeaderMap) -> Response {
     let problem = crate::problem::of(&node::Error::GivenUp { start });
     let next_step = format!("ask for `range: bytes={}-`", start.get());
     let mut answer = Failure::from(Problem { next_step, ..problem }).into_response();
-    if asked == StatusCode::PARTIAL_CONTENT {
-        let known = headers::ContentRange::unsatisfied_bytes(length.get());
-        headers::HeaderMapExt::typed_insert(&mut headers, known);
-        *answer.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
-    }
     answer.headers_mut().extend(headers);
     answer
 }

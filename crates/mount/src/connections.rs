@@ -177,13 +177,13 @@ impl Connections {
     }
 
     /// Makes everything durable. Gives whether what was answered of an inode is lost, with the
-    /// daemon that had it: that is said once.
-    pub fn sync(&self, inode: u64) -> Result<bool> {
+    /// daemon that had it: a handle says that once.
+    pub fn sync(&self, inode: u64, handle: u64) -> Result<bool> {
         let begun = self.unsynced.begin();
         let run = self.ask(Client::sync)?;
         self.run.store(run, Ordering::Relaxed);
         self.unsynced.synced(run, begun);
-        Ok(self.unsynced.is_lost(inode, run, begun))
+        Ok(self.unsynced.is_lost((inode, handle), run, begun))
     }
 
     /// Makes everything durable where that saves many marks.

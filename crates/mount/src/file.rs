@@ -279,8 +279,8 @@ impl File {
     }
 
     /// Makes durable what was written, or says that some of it went with the daemon.
-    pub fn sync(&self, ways: &Connections) -> Ended<()> {
-        match ways.sync(self.inode) {
+    pub fn sync(&self, ways: &Connections, handle: u64) -> Ended<()> {
+        match ways.sync(self.inode, handle) {
             Ok(true) => Err(Errno::EIO),
             Ok(false) => Ok(()),
             Err(error) => Err(errno(&error)),

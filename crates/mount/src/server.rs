@@ -238,8 +238,8 @@ impl Server {
     }
 
     /// Makes names durable, or says that some went with the daemon.
-    fn sync_names(&self) -> Ended<()> {
-        match self.ways.sync(ROOT) {
+    fn sync_names(&self, handle: u64) -> Ended<()> {
+        match self.ways.sync(ROOT, handle) {
             Ok(true) => Err(Errno::EIO),
             Ok(false) => Ok(()),
             Err(error) => Err(failed(&error)),
@@ -546,8 +546,8 @@ impl Filesystem for Server {
         reply.ok();
     }
 
-    fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        let synced = self.file(ino.0).and_then(|file| file.sync(&self.ways));
+    fn fsync(&self, _: &Request, ino: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
+        let synced = self.file(ino.0).and_then(|file| file.sync(&self.ways, handle.0));
         answer!(reply, synced, () => reply.ok());
     }
 
@@ -607,12 +607,13 @@ impl Filesystem for Server {
         _: OpenFlags,
         reply: ReplyEmpty,
     ) {
+        self.ways.unsynced.close(handle.0);
         locked(&self.open).lists.remove(&handle.0);
         reply.ok();
     }
 
-    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        answer!(reply, self.sync_names(), () => reply.ok());
+    fn fsyncdir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
+        answer!(reply, self.sync_names(handle.0), () => reply.ok());
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {

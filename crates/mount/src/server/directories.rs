@@ -254,6 +254,7 @@ impl Server {
         open.last_handle += 1;
         let handle = open.last_handle;
         open.lists.insert(handle, Arc::new(list));
+        self.ways.unsynced.open(ROOT, handle);
         Ok(handle)
     }
 

@@ -52,6 +52,7 @@ impl Server {
         let file = Arc::clone(file);
         let keeps = open.cached.keeps((ino, handle), version, has_others, Instant::now());
         drop(open);
+        self.ways.unsynced.open(ino, handle);
         file.found(length, reserved);
         (handle, keeps)
     }
@@ -89,6 +90,7 @@ impl Server {
     }
 
     pub(super) fn close_file(&self, ino: u64, handle: u64) {
+        self.ways.unsynced.close(handle);
         let mut open = locked(&self.open);
         open.asked_by(handle);
         let stream = open.streams.remove(&handle);
