@@ -268,9 +268,9 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Delete { name, yes } => {
             let volume = client.volume(&name)?;
             if !yes && !volume.length_bytes.is_zero() {
-                let length = volume.length_bytes;
-                let warning =
-                    format!("volume {name} has {length} recorded; they will be destroyed");
+                let ring = volume.ring.as_ref().map(|ring| ring.held_bytes);
+                let held = ring.unwrap_or(volume.length_bytes);
+                let warning = format!("volume {name} has {held} recorded; they will be destroyed");
                 confirm::destroy(&warning, &name, "--yes")?;
             }
             client.volume_delete(&name)?;

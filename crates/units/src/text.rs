@@ -47,7 +47,7 @@ impl fmt::Display for ParseError {
 }
 impl core::error::Error for ParseError {}
 
-const TIMES: Kind = Kind { example: "250ms, 1.5s, 12h or 14d", units: ["ms", "s", "d"] };
+const TIMES: Kind = Kind { example: "250ms, 1.5s, 90min, 12h or 14d", units: ["ms", "s", "d"] };
 const SIZES: Kind = Kind { example: "64k, 8MiB or 2MB", units: ["B", "MiB", "GB"] };
 const RATES: Kind =
     Kind { example: "1MB/s, 800KiB/s or 25Mbit/s", units: ["kB/s", "MB/s", "Mbit/s"] };

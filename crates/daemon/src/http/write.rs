@@ -32,6 +32,10 @@ pub async fn write(
     priority: Option<Priority>,
     (body, turn): (Body, Turn),
 ) -> Result<(), Failure> {
+    if found.status.start.is_some() {
+        let (what, rule) = ("volume", "a ring is recorded to by a stream: `slackline record`");
+        return Err(crate::problem::of(&Error::Invalid { what, rule }).into());
+    }
     let size = found.status.size;
     // Where nothing is said, as much as fits: it is known when it is there.
     let end = place.end().ok_or_else(too_large)?.unwrap_or(size);
