@@ -1,6 +1,7 @@
 //! What records, checkpoints and labels are read into, without a disk and without judging the
 //! rest of a pool: for programs that ask the decoders about bytes that no pool wrote.
 
+use crate::api::VolumeId;
 use crate::label::Label;
 use crate::state::State;
 use crate::store::Store;
@@ -16,6 +17,11 @@ impl Replaying {
     /// What `store` holds, committed or not.
     pub fn of(store: &Store) -> Self {
         Self(store.state.clone())
+    }
+    /// The same before that was opened, which leaves numbers out: the next volume gets this one.
+    pub fn at(mut self, next: VolumeId) -> Self {
+        self.0.next_volume = next;
+        self
     }
     /// Nothing, on the disks of `store`.
     pub fn nothing(store: &Store) -> Self {
