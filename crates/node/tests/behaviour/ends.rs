@@ -398,7 +398,8 @@ fn a_volume_whose_end_is_being_cleared_is_not_called_busy() {
 #[test]
 fn an_end_that_cannot_be_cleared_stays() {
     for way in [Direction::Read, Direction::Write] {
-        let asks: [(&str, &dyn Fn(&mut Driver) -> Ticket); 5] = [
+        type Asks<'a> = (&'static str, &'a dyn Fn(&mut Driver) -> Ticket);
+        let asks: [Asks<'_>; 5] = [
             ("extend", &|driver| driver.begin(extend(5_000))),
             ("staged", &|driver| driver.begin(Op::Staged(Box::new(extend(5_000))))),
             ("write", &|driver| driver.begin_write(FILE, 3, bytes(9_000), bytes(50))),
