@@ -55,6 +55,17 @@ impl Backend for Failing {
     }
 }
 
+/// A daemon on such a disk, and after how many commands that does not do one.
+fn failing(of_reads: bool) -> (Real, Arc<AtomicU64>) {
+    let left = Arc::new(AtomicU64::new(0));
+    let of_disk = Arc::clone(&left);
+    let wrap: Wrap = Arc::new(move |_, disk| {
+        let (left, failed) = (Arc::clone(&of_disk), Vec::new());
+        Box::new(Failing { disk, left, of_reads, failed })
+    });
+    (Real::start_wrapped(64, ServeOptions::from(SocketMode(0o600)), wrap), left)
+}
+
 /// A request: what it is, where, how long, and what it writes or is to read.
 struct Request {
     kind: u16,
@@ -84,12 +95,7 @@ fn is_durable(kind: u16, offset: u64) -> bool {
 /// Fails on command number `number` from when the requests are sent; which requests failed, or
 /// nothing where there was no such command.
 fn failing_on(number: u64) -> Option<Vec<u16>> {
-    let left = Arc::new(AtomicU64::new(0));
-    let of_disk = Arc::clone(&left);
-    let wrap: Wrap = Arc::new(move |_, disk| {
-        Box::new(Failing { disk, left: Arc::clone(&of_disk), of_reads: false, failed: Vec::new() })
-    });
-    let mut daemon = Real::start_wrapped(64, ServeOptions::from(SocketMode(0o600)), wrap);
+    let (mut daemon, left) = failing(false);
     daemon.volume("v", Bytes::mib(4));
     let socket = wire::socket::nbd_path(daemon.client.socket());
     let mut nbd = Nbd::open(&socket, "v", number.is_multiple_of(2)).unwrap();
@@ -186,12 +192,7 @@ fn get(daemon: &Real, offset: u64, len: usize) -> Answer {
 
 #[test]
 fn a_body_whose_disk_fails_is_refused_or_ends_early_and_has_no_wrong_byte() {
-    let left = Arc::new(AtomicU64::new(0));
-    let of_disk = Arc::clone(&left);
-    let wrap: Wrap = Arc::new(move |_, disk| {
-        Box::new(Failing { disk, left: Arc::clone(&of_disk), of_reads: true, failed: Vec::new() })
-    });
-    let mut daemon = Real::start_wrapped(64, ServeOptions::from(SocketMode(0o600)), wrap);
+    let (mut daemon, left) = failing(true);
     daemon.volume("v", Bytes::mib(8));
     let socket = wire::socket::nbd_path(daemon.client.socket());
     let mut nbd = Nbd::open(&socket, "v", false).unwrap();
