@@ -230,12 +230,12 @@ mod tests {
         assert_eq!(opened[0].volume.as_deref(), Some("cam1"));
         assert_eq!(seen.changes(after(1), &overview_of(&status)), []);
 
-        status["streams"][0]["throttled"] = json!(1);
+        status["streams"][0]["throttled"] = json!(2);
         let slowed = seen.changes(after(2), &overview_of(&status));
         assert_eq!(told(&slowed), [(Found, "stream/3/slowed")]);
         assert!(slowed[0].next_step.as_ref().unwrap().contains("stream set 3"));
         // That it goes on is nothing new.
-        status["streams"][0]["throttled"] = json!(2);
+        status["streams"][0]["throttled"] = json!(3);
         assert_eq!(seen.changes(after(70), &overview_of(&status)), []);
 
         status["streams"][0]["late_requests"] = json!(1);

@@ -227,8 +227,8 @@ fn of_space(error: &Error) -> Problem {
         ),
         Error::BeyondEnd { size } => Problem::new(
             Code::BeyondEnd,
-            format!("the access lies behind the end of the volume, at {size}"),
-            "`slackline volume show` tells its size",
+            format!("the access lies behind the end, which is at {size}"),
+            "`slackline volume show` tells the size of the volume, and what of it is recorded",
         ),
         Error::GivenUp { start } => Problem::new(
             Code::GivenUp,

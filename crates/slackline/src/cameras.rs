@@ -74,6 +74,11 @@ pub fn names(path: &Path) -> Vec<String> {
     file.into_iter().flat_map(|file| file.cameras).map(|spec| spec.name).collect()
 }
 
+/// A line for each supervisor that answers this user at its usual place.
+pub fn lines() -> String {
+    socket::all().iter().map(Snapshot::line).collect()
+}
+
 /// Of all cameras of a file those that were named; all, where none was.
 fn only<T>(
     all: Vec<T>,
@@ -222,8 +227,10 @@ fn answer(
 }
 
 fn snapshot(path: &Path, cameras: &[Arc<Camera>]) -> Snapshot {
+    // Whoever reads it may be in another directory.
+    let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     Snapshot {
-        file: path.display().to_string(),
+        file: file.display().to_string(),
         pid: std::process::id(),
         time: utc(SystemTime::now()),
         cameras: cameras.iter().map(|camera| camera.seen()).collect(),

@@ -141,9 +141,10 @@ impl Between {
     pub fn places(&self, client: &Client, volume: &Volume) -> Result<(Bytes, Bytes), Failure> {
         let find = |at: Timestamp| client.recorded_at(&volume.name, nanos(at));
         let doubtful = [self.from, self.to].into_iter().flatten().filter(|when| when.is_doubtful);
+        let mut notes = Vec::new();
         for When { at, .. } in doubtful {
             let at = at.to_zoned(jiff::tz::TimeZone::system());
-            note(&format!("the clocks are set at that time: {at} is taken"));
+            notes.push(format!("the clocks are set at that time: {at} is taken"));
         }
         let to = match (self.to, self.from, self.length) {
             (Some(to), ..) => Some(to.at),
@@ -155,24 +156,22 @@ impl Between {
             _ => None,
         };
         let start = match self.from {
-            Some(from) => begins(&volume.name, from.at, find(from.at)?)?,
+            Some(from) => begins(&volume.name, from.at, find(from.at)?, &mut notes)?,
             None => held_from(volume),
         };
         let end = match to {
-            Some(to) => ends(&volume.name, to, find(to)?)?,
+            Some(to) => ends(&volume.name, to, find(to)?, &mut notes)?,
             None => volume.length_bytes,
         };
         let end = end.min(volume.length_bytes);
         if start < end {
+            // Where nothing is found, they would contradict what is said of that.
+            notes.iter().for_each(|note| eprintln!("slackline: note: {note}"));
             return Ok((start, end));
         }
         let what = format!("nothing of {} was recorded between these times", volume.name);
         Err(Failure::new(what, shows(&volume.name)))
     }
-}
-
-fn note(text: &str) {
-    eprintln!("slackline: note: {text}");
 }
 
 fn shows(name: &str) -> String {
@@ -187,18 +186,25 @@ fn unknown(name: &str) -> Failure {
     )
 }
 
-fn begins(name: &str, asked: Timestamp, found: Moment) -> Result<Bytes, Failure> {
+fn begins(
+    name: &str,
+    asked: Timestamp,
+    found: Moment,
+    notes: &mut Vec<String>,
+) -> Result<Bytes, Failure> {
     let asked = told(nanos(asked));
     match found {
         Moment::At { offset_bytes } => Ok(offset_bytes),
         Moment::Before { offset_bytes, begins_ns } => {
             let begins = told(begins_ns);
-            note(&format!("{asked} is before the recording: from {begins} on, where it begins"));
+            notes.push(format!(
+                "{asked} is before the recording: from {begins} on, where it begins"
+            ));
             Ok(offset_bytes)
         }
         Moment::Pause { offset_bytes, ended_ns, resumes_ns } => {
             let (ended, resumes) = (told(ended_ns), told(resumes_ns));
-            note(&format!(
+            notes.push(format!(
                 "nothing was recorded at {asked}, between {ended} and {resumes}: from {resumes} on"
             ));
             Ok(offset_bytes)
@@ -211,12 +217,17 @@ fn begins(name: &str, asked: Timestamp, found: Moment) -> Result<Bytes, Failure>
     }
 }
 
-fn ends(name: &str, asked: Timestamp, found: Moment) -> Result<Bytes, Failure> {
+fn ends(
+    name: &str,
+    asked: Timestamp,
+    found: Moment,
+    notes: &mut Vec<String>,
+) -> Result<Bytes, Failure> {
     let asked = told(nanos(asked));
     match found {
         Moment::At { offset_bytes } | Moment::Pause { offset_bytes, .. } => Ok(offset_bytes),
         Moment::After { offset_bytes, ended_ns } => {
-            note(&format!("the recording ends at {}, before {asked}", told(ended_ns)));
+            notes.push(format!("the recording ends at {}, before {asked}", told(ended_ns)));
             Ok(offset_bytes)
         }
         Moment::Before { begins_ns, .. } => {

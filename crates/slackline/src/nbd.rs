@@ -44,6 +44,12 @@ struct Attach {
 /// Runs it.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let volume = common.client()?.volume(&args.volume)?;
+    if volume.ring.is_some() {
+        let what =
+            format!("volume {} is a ring, and no block device: its offsets grow", volume.name);
+        let next = "play it, or read it over HTTP or through `slackline mount`";
+        return Err(Failure::new(what, next));
+    }
     let socket = std::path::absolute(wire::socket::nbd_path(&common.socket()))
         .map_err(|error| Failure::new(format!("the socket's path: {error}"), "use --socket"))?;
     let mut export = volume.name.clone();

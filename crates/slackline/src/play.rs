@@ -180,7 +180,7 @@ pub struct Part<'a> {
     pub is_ring: bool,
 }
 
-/// Copies until the end, or until the other side of standard output has gone.
+/// Copies until the end, or until the other side of standard output has gone. Gives what went out.
 pub fn copy(
     part: &Part<'_>,
     reader: &mut Reader,
@@ -190,7 +190,7 @@ pub fn copy(
     let (mut piece, stops) = (vec![0; PIECE], Stops::new());
     // What cannot be said is told with the next bytes.
     let pause = |reader: &mut Reader| drop(reader.pause(PAUSE));
-    let mut done = Bytes::ZERO;
+    let (mut done, mut went_out) = (Bytes::ZERO, Bytes::ZERO);
     loop {
         let left = part.length.map_or(Bytes::MAX, |length| length.saturating_sub(done));
         let want = usize::try_from(left.get()).unwrap_or(PIECE).min(PIECE);
@@ -200,23 +200,25 @@ pub fn copy(
         let written = match reader.next_piece(&mut piece[..want])? {
             Piece::Data(len) => {
                 done += Bytes::new(len as u64);
+                went_out += Bytes::new(len as u64);
                 out.put(&piece[..len], &stops, || pause(reader))
             }
             Piece::Gap { len, .. } => {
                 let len = len.min(left);
                 done += len;
                 let zero = if part.is_ring { Bytes::ZERO } else { len };
+                went_out += zero;
                 zeros(zero, |zeros| out.put(zeros, &stops, || pause(reader)))
             }
             Piece::End => break,
         };
         match written {
             Ok(()) => progress.at(done),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(done),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(went_out),
             Err(error) => return Err(unwritten(part.path, &error)),
         }
     }
-    Ok(done)
+    Ok(went_out)
 }
 
 /// Why what came was not written.

@@ -12,6 +12,7 @@ use crate::pausing::{PAUSE, SILENT, Stops};
 use crate::progress::Progress;
 use crate::source::{Input, Source};
 use crate::summary::Summary;
+use crate::volume::rounded;
 use crate::{Common, output};
 use client::control::{Mode, VolumeCreate};
 use client::{Client, Code, Durability, Writer};
@@ -158,7 +159,10 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
             let keep_ns = args.keep;
             let new = VolumeCreate::new(name, size);
             let placement = thin_placement(args.thin);
-            client.volume_create(&VolumeCreate { ring, keep_ns, placement, ..new })?;
+            let made = client.volume_create(&VolumeCreate { ring, keep_ns, placement, ..new })?;
+            if let Some(note) = rounded(&made, size) {
+                eprintln!("slackline: note: {note}");
+            }
             return Ok((Bytes::ZERO, true));
         }
         (Err(error), None) if error.code() == Some(Code::NoSuchVolume) => {

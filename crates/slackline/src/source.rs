@@ -15,6 +15,8 @@ use units::{Bytes, Duration, Rate};
 
 /// Longest piece that is read at once: what one frame carries.
 const PIECE: usize = wire::frame::BODY_MAX;
+/// What gave its bytes for less than this has no rate that one could ask for.
+const MEASURED: Duration = Duration::from_secs(5);
 /// A source that was slowed for less than this is not worth a word.
 const WORTH_TELLING: Duration = Duration::from_millis(100);
 
@@ -102,8 +104,8 @@ impl Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slowed {
     for_so_long: Duration,
-    /// The rate that it had while it was not held up.
-    own: Rate,
+    /// The rate that it had while it was not held up; none where that was too short to tell.
+    own: Option<Rate>,
     /// It had more than twice what passed, all the time: it waits for whoever takes its
     /// bytes, as `cat` does, and loses nothing.
     is_copy: bool,
@@ -117,8 +119,8 @@ impl Slowed {
         }
         let free = of.saturating_sub(for_so_long);
         let is_copy = for_so_long > free;
-        let own = Rate::of(bytes, free.max(Duration::from_millis(1)));
-        Some(Self { for_so_long, own: rounded_up(own), is_copy })
+        let own = (free >= MEASURED).then(|| rounded_up(Rate::of(bytes, free)));
+        Some(Self { for_so_long, own, is_copy })
     }
 
     /// Tells the person; a failure where the source is one that may have lost something.
@@ -131,8 +133,11 @@ impl Slowed {
             eprintln!("slackline: note: {what}: it is quicker than the contract");
             return Ok(());
         }
-        let rate = self.own.to_string().replace(' ', "");
-        let next_step = format!("what it gave is recorded; use --rate {rate}, or a larger --burst");
+        let larger = match self.own {
+            Some(own) => format!("--rate {}", own.to_string().replace(' ', "")),
+            None => "a larger --rate".into(),
+        };
+        let next_step = format!("what it gave is recorded; use {larger}, or a larger --burst");
         Err(Failure { exit_code: SLOWED, ..Failure::new(what, next_step) })
     }
 }
@@ -159,11 +164,14 @@ mod tests {
         assert_eq!(by(120, 99, 60_000), None, "hardly worth a word");
         // Two minutes at 2 MB/s, of which the camera stood for 8.7 s: it makes 2.16.
         let camera = by(240, 8_700, 120_000).unwrap();
-        assert_eq!(camera.own, Rate::per_second(2_200_000));
+        assert_eq!(camera.own, Some(Rate::per_second(2_200_000)));
         let failure = camera.tell().unwrap_err();
         assert_eq!(failure.exit_code, SLOWED);
         assert!(failure.what.contains("8.70 s"), "{}", failure.what);
         assert!(failure.next_step.contains("--rate 2.20MB/s,"), "{}", failure.next_step);
+        // What a pipe had in it at once is no rate.
+        let short = by(60, 110, 240).unwrap().tell().unwrap_err();
+        assert!(short.next_step.contains("use a larger --rate,"), "{}", short.next_step);
         let copy = by(240, 119_000, 120_000).unwrap();
         assert!(copy.is_copy && copy.tell().is_ok());
     }

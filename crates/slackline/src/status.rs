@@ -5,7 +5,7 @@
 use crate::failure::Failure;
 use crate::output::{Table, counted, percent, span};
 use crate::stream::{direction, no_promise};
-use crate::{Common, volume};
+use crate::{Common, cameras, volume};
 use client::control::{Disk, Overview, Status, Stream, Verdict, Volume, Weight};
 use units::Rate;
 
@@ -15,7 +15,7 @@ pub const PROMISED: &str = "  (promised: to contracts, and to the daemon's own l
 /// Runs it.
 pub fn run(common: &Common) -> Result<(), Failure> {
     let overview = common.client()?.overview()?;
-    common.output().result(&overview, screen)
+    common.output().result(&overview, |overview| screen(overview) + &cameras::lines())
 }
 
 fn screen(overview: &Overview) -> String {

@@ -191,14 +191,16 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Copy(args) => copy::run(&args, common),
         Command::Create { name, size, placement, owner, mode, ring, keep } => {
             let (placement, access) = (placement.placement(), access(owner, mode));
-            let new = VolumeCreate::new(name, size);
+            let (new, asked) = (VolumeCreate::new(name, size), size);
             let create = VolumeCreate { placement, access, ring, keep_ns: keep, ..new };
             let volume = client.volume_create(&create)?;
             output.result(&volume, |volume| {
                 let place = placement_words(&volume.placement);
                 let (name, size, owner) = (&volume.name, volume.size_bytes, owner_words(volume));
                 let kind = if volume.ring.is_some() { "ring" } else { "volume" };
-                format!("made {kind} {name}: {size} on {place}, {owner}\n")
+                let note =
+                    rounded(volume, asked).map_or_else(String::new, |note| format!("  {note}\n"));
+                format!("made {kind} {name}: {size} on {place}, {owner}\n{note}")
             })
         }
         Command::List => {
@@ -268,8 +270,7 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Delete { name, yes } => {
             let volume = client.volume(&name)?;
             if !yes && !volume.length_bytes.is_zero() {
-                let ring = volume.ring.as_ref().map(|ring| ring.held_bytes);
-                let held = ring.unwrap_or(volume.length_bytes);
+                let held = volume.held();
                 let warning = format!("volume {name} has {held} recorded; they will be destroyed");
                 confirm::destroy(&warning, &name, "--yes")?;
             }
@@ -277,6 +278,17 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             output.result(&json!({ "deleted": name }), |_| format!("deleted volume {name}\n"))
         }
     }
+}
+
+/// What is said of a ring that was made larger than was asked.
+pub fn rounded(made: &Volume, asked: Bytes) -> Option<String> {
+    let is_larger = made.ring.is_some() && made.size_bytes > asked;
+    is_larger.then(|| {
+        let (name, size) = (&made.name, made.size_bytes);
+        format!(
+            "ring {name} has {size}, not {asked}: its size is a multiple of 16 MiB on each disk"
+        )
+    })
 }
 
 /// Resizes a volume; what is recorded is cut only where somebody says yes to it.

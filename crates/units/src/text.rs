@@ -4,7 +4,7 @@
 //! the `iB` forms count in 1024; the `B` forms (`kB`, `MB`) in 1000. Small letters do as well
 //! as large ones.
 //! Rates: a size and `/s`, or bits as `25 Mbit/s`, `25Mbps` or `25Mb/s`: a small `b` is a bit
-//! behind a large letter, and before `ps`; `mb/s` is megabytes. Times: `250ms`, `1.5 s`.
+//! behind a large letter, and before `ps`; `kb/s` and `mb/s` may mean either and are refused. Times: `250ms`, `1.5 s`.
 //! A number without a unit is refused, but for a size of 0: who writes `20` does not mean 20 bytes.
 //! A text comes from outside: it is held to the limits of [`Outside`].
 
@@ -117,8 +117,9 @@ fn size_unit(unit: &str) -> Option<u64> {
 /// How many bits a unit of them is, as `Mbit` or `Mb`; `b_is_bit` where a small `b` is one
 /// whatever letter is before it.
 fn bit_unit(unit: &str, b_is_bit: bool) -> Option<u64> {
-    let (letter, bits) = unit.split_at(unit.find('b')?);
-    let is_bit = bits == "bit" || bits == "b" && (b_is_bit || matches!(letter, "M" | "G" | "T"));
+    let (letter, bits) = unit.split_at(unit.find(['b', 'B'])?);
+    let is_bit = bits.eq_ignore_ascii_case("bit")
+        || bits == "b" && (b_is_bit || matches!(letter, "M" | "G" | "T"));
     let mut letters = letter.chars();
     match (letters.next(), letters.as_str()) {
         (None, _) if is_bit => Some(1),
@@ -148,9 +149,12 @@ impl FromStr for Rate {
                 Some(unit) => (unit, true),
                 None => (unit.strip_suffix("/s")?, false),
             };
-            match bit_unit(unit.trim(), b_is_bit) {
+            let unit = unit.trim();
+            match bit_unit(unit, b_is_bit) {
                 Some(bits) => Some((bits, 8)),
-                None => Some((size_unit(unit.trim())?, 1)),
+                // `kb` is kilobits to one reader and kilobytes to another.
+                None if unit.len() == 2 && unit.ends_with('b') => None,
+                None => Some((size_unit(unit)?, 1)),
             }
         })
     }
@@ -165,7 +169,7 @@ impl FromStr for Duration {
                 "us" | "µs" => (1_000, 1),
                 "ms" => (1_000_000, 1),
                 "s" => (1_000_000_000, 1),
-                "min" => (60_000_000_000, 1),
+                "m" | "min" => (60_000_000_000, 1),
                 "h" => (3_600_000_000_000, 1),
                 "d" => (86_400_000_000_000, 1),
                 _ => return None,
@@ -277,15 +281,22 @@ mod tests {
             ("25mbps", 3_125_000),
             ("25 Mb/s", 3_125_000),
             ("800 bit/s", 100),
-            ("2mb/s", 2_000_000),
+            ("25 MBit/s", 3_125_000),
+            ("25mbit/s", 3_125_000),
+            ("800kBit/s", 100_000),
             ("2MBps", 2_000_000),
-            ("1gb/s", 1_000_000_000),
+            ("1GB/s", 1_000_000_000),
             ("64k/s", 65_536),
         ];
         for (text, rate) in rates {
             assert_eq!(text.parse::<Rate>().unwrap().get(), rate, "{text}");
         }
-        let times = [("250ms", 250_000_000), ("1.5 s", 1_500_000_000), ("20us", 20_000)];
+        let times = [
+            ("250ms", 250_000_000),
+            ("1.5 s", 1_500_000_000),
+            ("20us", 20_000),
+            ("2m", 120_000_000_000),
+        ];
         for (text, ns) in times {
             assert_eq!(text.parse::<Duration>().unwrap().as_nanos(), ns, "{text}");
         }
@@ -304,6 +315,8 @@ mod tests {
             "5",
             "1é/s",
             "1xb/s",
+            "2mb/s",
+            "2kb/s",
         ] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }

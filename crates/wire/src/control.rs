@@ -306,6 +306,11 @@ impl Volume {
     pub fn by_number(&self) -> String {
         format!("/{}", self.number)
     }
+
+    /// What it has of what was recorded: a ring has given up the rest.
+    pub fn held(&self) -> Bytes {
+        self.ring.as_ref().map_or(self.length_bytes, |ring| ring.held_bytes)
+    }
 }
 
 /// What is said of contracts by a daemon that says nothing else.

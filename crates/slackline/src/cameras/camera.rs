@@ -11,6 +11,7 @@ use super::group::Group;
 use super::limits::{LINES, LOSS_OVER, LOSSES, STUCK};
 use super::rate::{Meter, Terms};
 use super::shown::{Loss, Seen};
+use crate::moment::age;
 use client::control::{Contract, Stream, Volume};
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
@@ -425,6 +426,16 @@ impl Camera {
                 .with("wish_bytes_per_second", needs.get())
                 .with("rate_max_bytes_per_second", most.get()),
         );
+    }
+
+    /// Its ring keeps what is recorded for so long now, as the file says.
+    pub fn keeps(&self, was: Option<units::Duration>, now: units::Duration) {
+        let was = was.map_or_else(|| "as long as there is room".into(), age);
+        let what = format!(
+            "its ring kept what is recorded {was}; it keeps it {} now, as the file says",
+            age(now)
+        );
+        self.tell(self.event("keep", what).with("keep_seconds", now.as_nanos() / 1_000_000_000));
     }
 
     /// The contract has this rate now.

@@ -5,7 +5,7 @@ use super::file::{File, Spec};
 use crate::contract::{planned_run, thin_placement};
 use crate::failure::{Failure, REFUSED};
 use crate::output::{Output, counted};
-use client::control::{Mode, Placement, Plan, PlanRequest, PlanStream};
+use client::control::{Mode, Placement, Plan, PlanRequest, PlanStream, Volume};
 use client::{Client, Code};
 use report::Table;
 use serde::Serialize;
@@ -32,7 +32,7 @@ struct Found {
 struct Checked {
     name: String,
     volume: String,
-    /// There is one already, with so much recorded; else it would be made.
+    /// There is one already, which has so much that was recorded; else it would be made.
     recorded_bytes: Option<u64>,
     size_bytes: u64,
     /// Its `keep` comes to less, and its contract needs so much.
@@ -54,10 +54,7 @@ struct Checked {
 impl Checked {
     /// A ring to which the daemon would take no such stream.
     fn is_too_small(&self) -> bool {
-        // One that is to be made is rounded up.
-        let grain = if self.recorded_bytes.is_none() { RING_GRAIN } else { Bytes::new(1) };
-        let size = Bytes::new(self.size_bytes).round_up(grain);
-        self.ring_least_bytes.is_some_and(|least| size < Bytes::new(least))
+        self.ring_least_bytes.is_some_and(|least| self.size_bytes < least)
     }
 }
 
@@ -101,17 +98,18 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
                 placement,
             });
         }
-        let recorded = volume.as_ref().map(|volume| volume.length_bytes);
+        let length = volume.as_ref().map_or(Bytes::ZERO, |volume| volume.length_bytes);
+        let held = volume.as_ref().map(Volume::held);
         let Room { size, is_ring, .. } = match &volume {
             Some(volume) => Room::of(spec, volume),
             None => made(spec, spec.size),
         };
         let room = Room { size, is_ring, keep: spec.keep.filter(|_| is_ring) };
-        let lasts = room.lasts(recorded.unwrap_or_default(), spec.rate);
+        let lasts = room.lasts(length, spec.rate);
         cameras.push(Checked {
             name: spec.name.clone(),
             volume: spec.volume.clone(),
-            recorded_bytes: recorded.map(Bytes::get),
+            recorded_bytes: held.map(Bytes::get),
             size_bytes: size.get(),
             is_enlarged: false,
             rate_bytes_per_second: spec.rate.get(),
@@ -135,10 +133,11 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
     for (camera, spec) in made_ones.filter(|(camera, _)| camera.recorded_bytes.is_none()) {
         let size = spec.ring_size(Bytes::new(camera.ring_least_bytes.unwrap_or_default()));
         if size > spec.size {
-            (camera.size_bytes, camera.is_enlarged) = (size.get(), true);
-            camera.seconds_kept = Some(made(spec, size).lasts(Bytes::ZERO, spec.rate));
+            let room = made(spec, size);
+            (camera.size_bytes, camera.is_enlarged) = (room.size.get(), true);
+            camera.seconds_kept = Some(room.lasts(Bytes::ZERO, spec.rate));
         }
-        needed = needed.saturating_add(size);
+        needed = needed.saturating_add(if spec.ring { size.round_up(RING_GRAIN) } else { size });
     }
     let free =
         status.disks.iter().fold(Bytes::ZERO, |sum, disk| sum.saturating_add(disk.free_bytes));
@@ -239,9 +238,9 @@ fn text(found: &Found) -> String {
     let mut table = Table::new(&headings);
     for camera in &found.cameras {
         let now = match (camera.open, camera.recorded_bytes) {
-            (true, _) => "is written",
-            (false, Some(_)) => "goes on",
-            (false, None) => "is made",
+            (true, _) => "is recorded",
+            (false, Some(_)) => "will go on",
+            (false, None) => "will be made",
         };
         table.row(vec![
             camera.name.clone(),
@@ -260,8 +259,8 @@ fn text(found: &Found) -> String {
     let verdict = if found.fits { "all fit" } else { "not all fit" };
     let enlarged = found.cameras.iter().filter(|camera| camera.is_enlarged).map(|camera| {
         let size = Bytes::new(camera.size_bytes);
-        format!("{}: its ring is made with {size}, since its contract needs more than what `rate` comes to in \
-                 `keep`\n", camera.name)
+        format!("{}: its ring will be made with {size}, since its contract needs more than what `rate` comes to \
+                 in `keep`\n", camera.name)
     });
     table.text("")
         + &enlarged.collect::<String>()
@@ -273,6 +272,8 @@ fn text(found: &Found) -> String {
 
 /// The room of a volume that is made with this size.
 fn made(spec: &Spec, size: Bytes) -> Room {
+    // A ring is rounded up, on one disk to this.
+    let size = if spec.ring { size.round_up(RING_GRAIN) } else { size };
     let size = spec.grow_to.map_or(size, |limit| limit.max(size));
     Room { size, is_ring: spec.ring, keep: spec.keep }
 }

@@ -142,9 +142,10 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
             }
             // Once: whoever changes it meanwhile (`volume keep NAME off`) has his reasons.
             let is_new = !camera.was_opened();
-            let other = there.and_then(|ring| ring.keep_ns) != spec.keep;
-            if is_new && spec.keep.is_some() && other {
+            let was = there.and_then(|ring| ring.keep_ns);
+            if let (true, Some(keep)) = (is_new && was != spec.keep, spec.keep) {
                 client.volume_keep(&spec.volume, spec.keep)?;
+                camera.keeps(was, keep);
             }
         }
     }

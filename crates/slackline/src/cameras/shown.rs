@@ -18,7 +18,7 @@ pub struct Snapshot {
 }
 
 /// One camera.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Seen {
     /// Its name.
     pub name: String,
@@ -86,6 +86,21 @@ pub struct Loss {
 }
 
 impl Snapshot {
+    /// A line for a screen that has more than cameras.
+    pub fn line(&self) -> String {
+        let (recording, rest): (Vec<_>, Vec<_>) =
+            self.cameras.iter().partition(|seen| seen.state == "recording");
+        let mut text = format!("cameras of {}: {} recording", self.file, recording.len());
+        for seen in &rest {
+            text += &format!(", {} {}", seen.name, seen.state);
+        }
+        let lost: u64 = self.cameras.iter().map(|seen| seen.lost_bytes).sum();
+        if lost > 0 {
+            text += &format!("; {} lost", Bytes::new(lost));
+        }
+        text + &format!(" (`slackline cameras {} --status`)\n", report::quoted(&self.file))
+    }
+
     /// A table, and below it what is wrong.
     pub fn text(&self) -> String {
         let headings = [

@@ -13,10 +13,16 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Instant;
 
 /// Longest answer that is read.
 const ANSWER_MAX: u64 = 16 << 20;
+
+/// How the name of each socket ends that has its usual place.
+const SUFFIX: &str = ".cameras.sock";
+/// Where the sockets of supervisors are that the system runs.
+const SYSTEM: &str = "/run/slackline-cameras";
 
 /// Where the socket of this file may be, the first place first.
 pub fn places(file: &Path, stated: Option<&Path>) -> Vec<PathBuf> {
@@ -24,18 +30,42 @@ pub fn places(file: &Path, stated: Option<&Path>) -> Vec<PathBuf> {
         return vec![stated.to_owned()];
     }
     let stem = file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy();
-    let name = format!("{stem}.cameras.sock");
-    let system = Path::new("/run/slackline-cameras").join(&name);
+    let name = format!("{stem}{SUFFIX}");
+    let system = Path::new(SYSTEM).join(&name);
     // What the service manager made for this one (systemd); its unit names the directory above.
     if let Some(own) = std::env::var_os("RUNTIME_DIRECTORY") {
         return vec![PathBuf::from(own).join(name)];
     }
+    // Not in a directory where everybody may make one of this name.
+    own_directory().map(|own| own.join(name)).into_iter().chain([system]).collect()
+}
+
+/// Where the sockets of a user's own supervisors are.
+fn own_directory() -> Option<PathBuf> {
     let uid = std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
-    match std::env::var_os("XDG_RUNTIME_DIR").filter(|_| uid != 0) {
-        Some(runtime) => vec![PathBuf::from(runtime).join("slackline").join(name), system],
-        // Not in a directory where everybody may make one of this name.
-        None => vec![system],
-    }
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|_| uid != 0)?;
+    Some(PathBuf::from(runtime).join("slackline"))
+}
+
+/// How the cameras are of all supervisors that answer this user at a usual place, within a bounded time.
+pub fn all() -> Vec<Snapshot> {
+    all_in(own_directory().into_iter().chain([PathBuf::from(SYSTEM)]))
+}
+
+fn all_in(directories: impl IntoIterator<Item = PathBuf>) -> Vec<Snapshot> {
+    let found = directories
+        .into_iter()
+        .flat_map(|directory| std::fs::read_dir(directory).into_iter().flatten());
+    let mut places: Vec<_> = found.flatten().map(|entry| entry.path()).collect();
+    places.retain(|place| place.to_string_lossy().ends_with(SUFFIX));
+    places.sort();
+    let asked = places.into_iter().map(|place| bounded(move || ask_at(&[place], Path::new(""))));
+    // All are asked before one is waited for.
+    let asked: Vec<_> = asked.flatten().collect();
+    let until = Instant::now() + ANSWERED_WITHIN;
+    let left = |now| until.saturating_duration_since(now);
+    let told = asked.iter().map(|told| told.recv_timeout(left(Instant::now())));
+    told.filter_map(|told| told.ok()?.ok()).collect()
 }
 
 /// Listens at `path`.
@@ -79,17 +109,25 @@ pub fn ask(file: &Path) -> Result<Snapshot, Failure> {
     let next = "look whether its process is there, and whether it was stopped";
     let hangs = format!("the supervisor of {} does not answer", file.display());
     let file = file.to_owned();
-    // Of one that was stopped not even the connection comes about, once enough have asked.
-    let (tell, told) = mpsc::channel();
-    let asks = move || {
+    let told = bounded(move || {
         // A file that was broken meanwhile must not hide how the cameras are, nor one that is not
         // for everybody's eyes.
         let stated = File::read(&file).ok().and_then(|file| file.status);
-        tell.send(ask_at(&places(&file, stated.as_deref()), &file))
-    };
+        ask_at(&places(&file, stated.as_deref()), &file)
+    })?;
+    told.recv_timeout(ANSWERED_WITHIN).unwrap_or_else(|_| Err(Failure::new(hangs, next)))
+}
+
+/// Asks on a thread of its own: of a supervisor that was stopped not even the connection comes about, once
+/// enough have asked.
+fn bounded(
+    ask: impl FnOnce() -> Result<Snapshot, Failure> + Send + 'static,
+) -> Result<Receiver<Result<Snapshot, Failure>>, Failure> {
+    let (tell, told) = mpsc::channel();
+    let asks = move || drop(tell.send(ask()));
     let thread = std::thread::Builder::new().name("slackline-ask".into()).spawn(asks);
     thread.map_err(|error| Failure::new(format!("a thread cannot be started: {error}"), ""))?;
-    told.recv_timeout(ANSWERED_WITHIN).unwrap_or_else(|_| Err(Failure::new(hangs, next)))
+    Ok(told)
 }
 
 fn ask_at(places: &[PathBuf], file: &Path) -> Result<Snapshot, Failure> {
@@ -119,4 +157,40 @@ fn ask_at(places: &[PathBuf], file: &Path) -> Result<Snapshot, Failure> {
     }
     let what = format!("no supervisor answers at {}: {cause}", at.join(" or "));
     Err(Failure::new(what, format!("start it: `slackline cameras {}`", file.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cameras::shown::Seen;
+
+    /// One that was stopped, one that is dead and what is no socket hide nobody.
+    #[test]
+    fn each_supervisor_that_answers_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| dir.path().join(name);
+        let listeners = ["a.cameras.sock", "b.cameras.sock", "c.other"]
+            .map(|name| UnixListener::bind(place(name)).unwrap());
+        drop(UnixListener::bind(place("dead.cameras.sock")).unwrap());
+        std::fs::write(place("file.cameras.sock"), "").unwrap();
+        for (listener, name) in listeners.iter().zip(["a.toml", "b b.toml"]) {
+            let seen = |name: &str, state: &str, lost| Seen {
+                name: name.into(),
+                state: state.into(),
+                lost_bytes: lost,
+                ..Seen::default()
+            };
+            let cameras = vec![seen("gate", "recording", 0), seen("yard", "down", 2_000)];
+            let snapshot = Snapshot { file: name.into(), pid: 1, time: String::new(), cameras };
+            let listener = listener.try_clone().unwrap();
+            std::thread::spawn(move || tell(listener.accept().unwrap().0, &snapshot));
+        }
+        let lines: Vec<_> =
+            all_in([dir.path().into(), place("none")]).iter().map(Snapshot::line).collect();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert_eq!(
+            lines[1],
+            "cameras of b b.toml: 1 recording, yard down; 1.95 KiB lost (`slackline cameras 'b b.toml' --status`)\n"
+        );
+    }
 }

@@ -37,7 +37,16 @@ fn what_others_change_is_told_beside_what_the_file_says() {
     assert!(told[0]["detail"].as_str().unwrap().contains("somebody else"), "{told:?}");
     dir.run(&["volume", "keep", "gate", "off"]).succeeded();
     wait_until(|| cameras.seen("gate")["keep_seconds"].is_null());
+    let file = cameras.file.clone();
     cameras.end();
+
+    // The next start has the file's age again, and says so.
+    let again = Cameras::start_file(&dir, file);
+    wait_until(|| again.seen("gate")["keep_seconds"] == 86_400);
+    let told = again.events("keep");
+    let detail = told[0]["detail"].as_str().unwrap();
+    assert!(detail.contains("as long as there is room; it keeps it 1 d now"), "{detail}");
+    again.end();
 }
 
 /// It was said how much it gave, and that was all: the bytes were lost beside a contract that could
@@ -80,7 +89,7 @@ fn a_ring_without_a_size_is_as_large_as_its_contract_needs() {
     let text = std::fs::read_to_string(&file).unwrap().replace("size = '16MiB'\n", "");
     std::fs::write(&file, text).unwrap();
     let checked = dir.run(&["cameras", &file, "--check"]).succeeded().text().to_owned();
-    assert!(checked.contains("gate: its ring is made with "), "{checked}");
+    assert!(checked.contains("gate: its ring will be made with "), "{checked}");
     let checked = dir.run(&["cameras", &file, "--check", "--json"]).succeeded().json();
     let cameras = Cameras::start_file(&dir, file);
     wait_until(|| cameras.durable("gate") > 0);
