@@ -173,7 +173,11 @@ pub trait Pool: Send + Sync + 'static {
     fn status(&self) -> Status;
     /// One volume, as [`Pool::status`] shows it.
     fn volume(&self, name: &str) -> Option<VolumeStatus> {
-        self.status().volumes.into_iter().find(|volume| volume.name == name)
+        let is_it = |volume: &VolumeStatus| match name.strip_prefix('/') {
+            Some(number) => number.parse() == Ok(volume.id.0),
+            None => volume.name == name,
+        };
+        self.status().volumes.into_iter().find(is_it)
     }
     /// What was written of a range of a volume: [`node::Node::written`].
     fn written(

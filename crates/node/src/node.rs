@@ -229,7 +229,7 @@ impl Node {
             Op::VolumeService { name, service } => {
                 let served =
                     self.with_memory(now, |node| node.serve_and_keep(now, who, &name, service));
-                self.change(now, ticket, served);
+                self.change(now, ticket, served.map(|()| Reply::Done));
             }
             Op::HandleOpen { volume, service } => {
                 let opened =
@@ -323,14 +323,14 @@ impl Node {
             Op::SyncVolume { volume, told } => self.sync_volume(now, ticket, who, &volume, told),
             Op::ProfileSet { disk, profile } => {
                 let set = self.set_profile(now, disk, &profile);
-                self.change(now, ticket, set);
+                self.change(now, ticket, set.map(|()| Reply::Done));
             }
             Op::BusSet { disks, bus } => {
                 let set = self.set_bus(now, &disks, bus.as_deref());
-                self.change(now, ticket, set);
+                self.change(now, ticket, set.map(|()| Reply::Done));
             }
             Op::PolicySet { policy, keep } => match self.set_and_keep_policy(now, *policy, keep) {
-                Ok(true) => self.core.answer_when_committed(now, ticket),
+                Ok(true) => self.core.answer_when_committed(now, ticket, Reply::Done),
                 set => self.core.answer(ticket, set.map(|_| Reply::Done)),
             },
             Op::Reprofile { disk } => {
@@ -396,7 +396,7 @@ impl Node {
         (size, is_ring): (Bytes, bool),
         placement: &Placement,
         access: Access,
-    ) -> Result<(), Error> {
+    ) -> Result<VolumeId, Error> {
         let whose = permission::settle(who, permission::of_new(who), access)?;
         self.check_place(name, whose.kind())?;
         let store = &mut self.core.store;
@@ -407,7 +407,7 @@ impl Node {
         };
         self.note_made(made);
         self.touch_above(name);
-        Ok(())
+        Ok(made)
     }
 
     pub(crate) fn give_away(&mut self, who: &Who, name: &str, access: Access) -> Result<(), Error> {
@@ -420,9 +420,9 @@ impl Node {
     }
 
     /// Answers a change of the metadata when it is durable.
-    fn change(&mut self, now: Instant, ticket: Ticket, made: Result<(), Error>) {
+    fn change(&mut self, now: Instant, ticket: Ticket, made: Result<Reply, Error>) {
         match made {
-            Ok(()) => self.core.answer_when_committed(now, ticket),
+            Ok(reply) => self.core.answer_when_committed(now, ticket, reply),
             Err(error) => self.core.answer(ticket, Err(error)),
         }
     }

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use node::{Act, HandleId, Op, VolumeStatus, Wish, calls};
+use node::{Act, HandleId, Op, Reply, VolumeStatus, Wish, calls};
 use token::Verb;
 use units::Bytes;
 use wire::control as api;
@@ -67,8 +67,10 @@ pub(super) async fn volume_create(
         false if keep.is_some() => return Err(node::Error::Store(store::StoreError::NoRing).into()),
         false => Op::VolumeCreate { name, size, placement, access },
     };
-    grown(&control, &peer, staged.op(op)).await?;
-    let volume = control.after(&peer, &request.name)?;
+    let made = control.quotas.begin(&peer, &control.by(&peer), staged.op(op))?;
+    let Reply::Made { volume } = made.end().await? else { unreachable!("a volume is made") };
+    // By its number: somebody may have given its name to another one.
+    let volume = control.after(&peer, &format!("/{}", volume.0))?;
     Ok((StatusCode::CREATED, Json(volume)).into_response())
 }
 
@@ -184,6 +186,8 @@ pub(super) async fn volume_resize(
         (false, false) => Resize::To,
     };
     control.permit(&peer, &name, Act::Write)?;
+    // The same one to the end, whatever has its name by then.
+    let name = control.entry.0.known(name);
     resized(&control, &peer, (&name, size, how), staged).await?;
     if !request.length_bytes.is_zero() {
         let extend = calls::VolumeExtend { name: name.clone(), length: request.length_bytes };
@@ -216,9 +220,10 @@ pub(super) async fn volume_access(
 ) -> Answered<Json<api::Volume>> {
     let access = control.quotas.access(&request)?;
     control.permit(&peer, &name, Act::Own)?;
-    let change = Op::VolumeAccess { name: name.clone(), access };
+    let known = control.entry.0.known(name.clone());
+    let change = Op::VolumeAccess { name, access };
     grown(&control, &peer, staged.op(change)).await?;
-    Ok(Json(control.after(&peer, &name)?))
+    Ok(Json(control.after(&peer, &known)?))
 }
 
 /// Serve what no stream of a volume carries in this way from now on, also what waits.
@@ -243,9 +248,10 @@ pub(super) async fn volume_service(
     Body(request): Body<api::Service>,
 ) -> Answered<Json<api::Volume>> {
     // A task of its own: the program may go at any moment, and a quota is still held to.
-    let serve = serve_volume(control.clone(), peer.clone(), name.clone(), request);
+    let known = control.entry.0.known(name.clone());
+    let serve = serve_volume(control.clone(), peer.clone(), name, request);
     tokio::spawn(serve).await.map_err(|_| fault())??;
-    Ok(Json(control.after(&peer, &name)?))
+    Ok(Json(control.after(&peer, &known)?))
 }
 
 async fn serve_volume(
@@ -359,7 +365,7 @@ pub(super) async fn handle_end(
     ConnectInfo(peer): ConnectInfo<Peer>,
     VolumeAndHandle(name, handle): VolumeAndHandle,
 ) -> Answered<Json<api::Volume>> {
-    let handle = HandleId(handle);
+    let (handle, same) = (HandleId(handle), control.entry.0.known(name.clone()));
     let (found, who) = (control.entry.0.volume(&name), control.quotas.who(&peer));
     let found = view::volume(found, &who, &name, &[Act::Read, Act::Own])?;
     let known = found.handles.iter().find(|one| one.handle == handle);
@@ -371,7 +377,7 @@ pub(super) async fn handle_end(
     // Its connection closes it, too, when nothing of it is under way: that finds it closed.
     control.entry.own().call(calls::HandleClose { handle }).await?;
     control.quotas.forget_handle(handle);
-    Ok(Json(control.after(&peer, &name)?))
+    Ok(Json(control.after(&peer, &same)?))
 }
 
 fn no_such_handle(volume: &str, handle: HandleId) -> Problem {

@@ -42,6 +42,8 @@ pub struct Fake {
 pub struct State {
     pub volumes: BTreeMap<String, Volume>,
     pub streams: BTreeMap<u64, Stream>,
+    /// Volumes that were made by an operation.
+    pub made: u64,
     pub last_stream: u64,
     /// Nobody is told beforehand what a contract would take.
     pub hides_terms: bool,
@@ -70,6 +72,8 @@ pub struct State {
 
 #[derive(Clone, Default)]
 pub struct Volume {
+    /// Of those that were made by an operation each has its own.
+    pub number: u64,
     pub size: u64,
     pub ownership: Ownership,
     pub service: Service,
@@ -335,13 +339,16 @@ impl State {
                 if self.volumes.contains_key(&name) {
                     return Err(Error::VolumeExists { name });
                 }
-                let volume = Volume { size: size.get(), ownership, ..Volume::default() };
-                self.volumes.insert(name, volume);
+                self.made += 1;
+                let (number, size) = (self.made, size.get());
+                self.volumes.insert(name, Volume { number, size, ownership, ..Volume::default() });
+                return Ok(Reply::Made { volume: VolumeId(number) });
             }
             Op::RingCreate { name, size, placement, access, keep } => {
                 let create = Op::VolumeCreate { name: name.clone(), size, placement, access };
-                self.volume_op(who, create)?;
+                let made = self.volume_op(who, create)?;
                 self.volume(&name)?.ring = Some(keep);
+                return Ok(made);
             }
             Op::RingKeep { name, keep } => {
                 *self.volume(&name)?.ring.as_mut().ok_or(store::StoreError::NoRing)? = keep;
@@ -613,7 +620,7 @@ impl Pool for Fake {
             start: volume.ring.map(|_| Bytes::ZERO),
             keep: volume.ring.flatten(),
             recorded: None,
-            id: VolumeId(0),
+            id: VolumeId(volume.number),
             times: None,
             name: name.clone(),
             ownership: volume.ownership,

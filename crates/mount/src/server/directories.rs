@@ -54,7 +54,12 @@ impl Server {
         let access = self.access(request, mode);
         let create = VolumeCreate { kind, access, ..VolumeCreate::new(&*path, Bytes::ZERO) };
         let run = self.ways.run_before();
-        let made = self.change(|client| client.create_volume(&create, Durable::WithNextSync))?;
+        let made = self.change(|client| client.create_volume(&create, Durable::WithNextSync));
+        // Another door removed it before the answer came: the kernel makes it once more.
+        let made = made.map_err(|error| match error {
+            Errno::ENOENT => Errno::ESTALE,
+            other => other,
+        })?;
         self.ways.unsynced.note(inode(made.number), run);
         Ok(self.told(&path, Some(&attributes::facts(made))))
     }

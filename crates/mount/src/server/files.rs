@@ -72,18 +72,13 @@ impl Server {
         mode: u32,
         flags: i32,
     ) -> Ended<(FileAttr, u64, FopenFlags)> {
-        let told = match self.make(request, parent, name, FileKind::Volume, mode) {
-            Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
-                // Somebody else was quicker.
-                let path = self.entry_path(parent, name)?;
-                let found = self.find(&path)?;
-                self.told(&path, found.as_ref())
-            }
-            made => made?,
-        };
-        if told.kind != fuser::FileType::RegularFile {
-            return Err(Errno::EISDIR);
-        }
+        let made = self.make(request, parent, name, FileKind::Volume, mode);
+        let told = made.map_err(|error| match error {
+            // Another door made one of this name since the kernel looked. The kernel takes what is given here
+            // for new: it would neither check who may open it nor cut it. It looks again after this error.
+            Errno::EEXIST if flags & libc::O_EXCL == 0 => Errno::ESTALE,
+            other => other,
+        })?;
         let known = (told.ino.0, told.size, told.blocks * 512);
         let (handle, _) = self.note_open(known, None, None);
         Ok((told, handle, FopenFlags::empty()))

@@ -4,6 +4,7 @@ use super::reply::Reply;
 use super::words::{HandleId, StreamId};
 use crate::plan::Planner;
 use alloc::boxed::Box;
+use store::VolumeId;
 use units::{Bytes, Instant};
 
 /// A stream that is open.
@@ -49,6 +50,10 @@ pub struct Ready {
 
 pub(super) fn done<B, R, W>(reply: Reply<B, R, W>) -> Option<()> {
     matches!(reply, Reply::Done | Reply::Promised(_)).then_some(())
+}
+
+pub(super) fn made<B, R, W>(reply: Reply<B, R, W>) -> Option<VolumeId> {
+    if let Reply::Made { volume } = reply { Some(volume) } else { None }
 }
 
 pub(super) fn opened<B, R, W>(reply: Reply<B, R, W>) -> Option<Opened> {

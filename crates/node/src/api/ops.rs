@@ -12,6 +12,7 @@ use crate::plan::Planner;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use store::VolumeId;
 use units::{Bytes, Duration, Instant, Rate};
 
 /// An operation by itself, of which the answer's type is known. [`Op`] is one too, whose answer is
@@ -49,7 +50,7 @@ macro_rules! operations {
         pub enum Op {
             $($(#[$doc])* $name $({ $($(#[$about])* $field: $type),* })?,)*
             /// One of the changes of volumes here, answered when everybody sees it. It is durable with
-            /// the next commit, and with [`Op::Sync`]. [`Reply::Done`].
+            /// the next commit, and with [`Op::Sync`]. The same answer.
             Staged(Box<Self>),
         }
 
@@ -83,18 +84,18 @@ macro_rules! operations {
 
 operations! {
     /// Make a volume and reserve its space: the caller's, and closed to others where
-    /// nothing else is said. Answer: [`Reply::Done`], durable.
-    VolumeCreate { name: String, size: Bytes, placement: Placement, access: Access } => (), done;
+    /// nothing else is said. Answer: [`Reply::Made`], durable.
+    VolumeCreate { name: String, size: Bytes, placement: Placement, access: Access } => VolumeId, made;
     /// The same of a ring: a volume that gives up its oldest extents for what is recorded next.
     /// It has `size` at least, and gives up what is older than `keep` also where there is room for it.
-    /// [`Reply::Done`], durable.
+    /// [`Reply::Made`], durable.
     RingCreate {
         name: String,
         size: Bytes,
         placement: Placement,
         access: Access,
         keep: Option<Duration>,
-    } => (), done;
+    } => VolumeId, made;
     /// Say for how long a ring keeps what is recorded, from now on: none is as long as there is
     /// room. [`Reply::Done`], durable.
     RingKeep { name: String, keep: Option<Duration> } => (), done;

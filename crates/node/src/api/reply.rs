@@ -5,6 +5,7 @@ use super::words::{HandleId, Span, StreamId};
 use crate::plan::Planner;
 use alloc::boxed::Box;
 use core::convert::Infallible;
+use store::VolumeId;
 use units::{Bytes, Instant};
 
 /// A good answer. The node says where memory lies ([`Span`]); a driver lends it out, and so names
@@ -18,6 +19,11 @@ pub enum Reply<B = Span, R = Span, W = Infallible> {
     /// says [`Reply::Done`], and the promise stands beside it
     /// ([`Output::promise`](super::Output::promise)).
     Promised(Promise),
+    /// The volume is made.
+    Made {
+        /// Its number: another one may have its name by now.
+        volume: VolumeId,
+    },
     /// The stream is open. A reader's first data comes when its window is full.
     Stream {
         /// Its number.
@@ -91,6 +97,7 @@ impl<B, R, W> Reply<B, R, W> {
         match self {
             Self::Done => Reply::Done,
             Self::Promised(promise) => Reply::Promised(promise),
+            Self::Made { volume } => Reply::Made { volume },
             Self::Stream { stream, window } => Reply::Stream { stream, window },
             Self::Block { block } => Reply::Block { block },
             Self::Handle { handle } => Reply::Handle { handle },

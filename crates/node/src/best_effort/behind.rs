@@ -610,7 +610,7 @@ impl BestEffort {
             }
             return core.answer(ticket, Err(failures.error(core, volume)));
         }
-        core.answer_when_committed(now, ticket);
+        core.answer_when_committed(now, ticket, Reply::Done);
     }
 
     /// Failures that nobody was told of, of one volume.

@@ -54,12 +54,12 @@ impl Core {
     }
 
     /// Answers `ticket` when everything up to now is committed.
-    pub(crate) fn answer_when_committed(&mut self, now: Instant, ticket: Ticket) {
+    pub(crate) fn answer_when_committed(&mut self, now: Instant, ticket: Ticket, reply: Reply) {
         if self.commits.waiting.len() >= limits::WAITERS_MAX {
             let waiting = self.commits.waiting.len() as u64;
             return self.answer(ticket, Err(Error::Busy { waiting }));
         }
-        self.commits.waiting.push(ticket);
+        self.commits.waiting.push((ticket, reply));
         self.commit_soon(now);
     }
 
@@ -118,8 +118,8 @@ impl Core {
         if self.commits.due.is_some() {
             self.wake_timers();
         }
-        for ticket in core::mem::take(&mut self.commits.served) {
-            self.answer(ticket, Ok(Reply::Done));
+        for (ticket, reply) in core::mem::take(&mut self.commits.served) {
+            self.answer(ticket, Ok(reply));
         }
         if !self.commits.waiting.is_empty() {
             self.commit_soon(now);
@@ -138,7 +138,7 @@ impl Core {
         (self.commits.due, self.commits.urgent) = (None, false);
         let mut waiting = core::mem::take(&mut self.commits.served);
         waiting.append(&mut self.commits.waiting);
-        for ticket in waiting {
+        for (ticket, _) in waiting {
             self.answer(ticket, Err(error.clone()));
         }
         news

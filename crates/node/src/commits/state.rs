@@ -49,8 +49,10 @@ pub(crate) struct Commits {
     pub regular: Instant,
     /// What the log has to write.
     pub log: Log,
-    pub waiting: Vec<Ticket>,
-    pub served: Vec<Ticket>,
+    /// Who waits for the next one, and what is answered then.
+    pub waiting: Vec<(Ticket, Reply)>,
+    /// The same of the one that runs.
+    pub served: Vec<(Ticket, Reply)>,
     /// Since that many commits had begun, so much was written beyond contracts.
     pub excess: (u64, Bytes),
     /// The one that runs began in the slack: before its time, without the log's contracts. It

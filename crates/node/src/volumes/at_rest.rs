@@ -91,7 +91,9 @@ impl Node {
             Ok(volume) => volume,
             Err(error) => return self.core.answer(ticket, Err(error)),
         };
-        let Some(told) = told else { return self.core.answer_when_committed(now, ticket) };
+        let Some(told) = told else {
+            return self.core.answer_when_committed(now, ticket, Reply::Done);
+        };
         let whose = self.core.store.volume(volume).expect("just found").ownership();
         let is_writer = permission::check(who, name, whose, Act::Write).is_ok();
         let of = Some(Flushed { volume, told, is_writer });

@@ -45,15 +45,22 @@ impl Node {
     }
 
     /// Makes a change of a volume, or says why not and changes nothing.
-    pub(crate) fn change_volume(&mut self, now: Instant, who: &Who, op: Op) -> Result<(), Error> {
-        match op {
+    pub(crate) fn change_volume(
+        &mut self,
+        now: Instant,
+        who: &Who,
+        op: Op,
+    ) -> Result<Reply, Error> {
+        let done = match op {
             Op::VolumeCreate { name, size, placement, access } => {
-                self.create(who, &name, (size, false), &placement, access)
+                let volume = self.create(who, &name, (size, false), &placement, access)?;
+                return Ok(Reply::Made { volume });
             }
             Op::RingCreate { name, size, placement, access, keep } => {
                 Self::check_keep(keep)?;
-                self.create(who, &name, (size, true), &placement, access)?;
-                keep.map_or(Ok(()), |_| self.keep_for(now, &name, keep))
+                let volume = self.create(who, &name, (size, true), &placement, access)?;
+                keep.map_or(Ok(()), |_| self.keep_for(now, &name, keep))?;
+                return Ok(Reply::Made { volume });
             }
             Op::RingKeep { name, keep } => self.keep_for(now, &name, keep),
             Op::VolumeCopied { name, of, start } => self.copied(who, &name, (&of, start)),
@@ -76,23 +83,24 @@ impl Node {
                 let rule = "a change of a volume's name, size, owner or times";
                 Err(Error::Invalid { what: "operation", rule })
             }
-        }
+        };
+        done.map(|()| Reply::Done)
     }
 
     /// Answers a change that the next commit makes durable; one comes soon where much waits, and
     /// where more waits than a record has room for, the answer comes with it.
-    pub(crate) fn staged(&mut self, now: Instant, ticket: Ticket, made: Result<(), Error>) {
-        if made.is_ok() {
+    pub(crate) fn staged(&mut self, now: Instant, ticket: Ticket, made: Result<Reply, Error>) {
+        if let Ok(reply) = &made {
             let size = self.core.store.staged_size();
             if size > limits::STAGED_MAX {
-                return self.core.answer_when_committed(now, ticket);
+                return self.core.answer_when_committed(now, ticket, reply.clone());
             }
             self.core.changed(now);
             if size > limits::STAGED_SOON {
                 self.core.commit_soon(now);
             }
         }
-        self.core.answer(ticket, made.map(|()| Reply::Done));
+        self.core.answer(ticket, made);
     }
 
     pub(crate) fn note_made(&mut self, volume: VolumeId) {

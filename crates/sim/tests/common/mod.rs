@@ -87,7 +87,7 @@ pub fn create<K: Keeps>(world: &mut World<K>, name: &str, size: Bytes) {
 pub fn create_in<K: Keeps>(world: &mut World<K>, name: &str, size: Bytes, placement: Placement) {
     let (name, access) = (name.into(), Default::default());
     let op = Op::VolumeCreate { name, size, placement, access };
-    assert_eq!(world.call(op), Ok(Reply::Done));
+    assert!(matches!(world.call(op), Ok(Reply::Made { .. })));
 }
 
 /// Writes the pattern of `seed` over a volume, as best effort; in a world without bytes all of

@@ -72,3 +72,32 @@ fn each_finds_what_it_wrote_while_others_open_the_file() {
     let missed = missed_by_all(&path, PLACES, 600, || drop(fs::read(&path).unwrap()));
     assert_eq!(missed, 0, "pieces were missed");
 }
+
+/// Another door makes a file of that name all the time, and the kernel, which knows of none, has one made:
+/// it was given the other one as if that were new, with its bytes and whoever may read it.
+#[test]
+fn a_file_that_is_opened_to_be_empty_is_empty_whoever_makes_one_of_its_name() {
+    let Some(mounted) = Mounted::new() else { return };
+    let (path, other) = (mounted.path("name"), mounted.second());
+    let is_over = AtomicBool::new(false);
+    let (mut opened, mut found) = (0, Vec::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let _ = fs::write(other.join("other"), [7; 9_000]);
+                let _ = fs::rename(other.join("other"), other.join("name"));
+            }
+        });
+        for _ in 0..2_000 {
+            let _ = fs::remove_file(&path);
+            // It may be removed, or replaced, in between.
+            let file =
+                OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
+            let Some(facts) = file.ok().and_then(|file| file.metadata().ok()) else { continue };
+            opened += 1;
+            found.extend(Some(facts.len()).filter(|length| *length > 0));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(opened > 1_000 && found.is_empty(), "{opened} opened, {found:?} in them");
+}

@@ -163,6 +163,7 @@ fn make(pool: &Pool, name: &str, size: Bytes) -> Result<(), Error> {
         placement,
         access: Default::default(),
     })
+    .map(drop)
 }
 
 /// Writes a volume from its begin to its end.

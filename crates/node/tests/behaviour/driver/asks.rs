@@ -86,6 +86,11 @@ pub fn is_refused(result: &Result<Reply, Error>) -> bool {
     matches!(result, Err(Error::Refused(_)))
 }
 
+/// A volume is made.
+pub fn is_made(answer: Result<Reply, Error>) -> bool {
+    matches!(answer, Ok(Reply::Made { .. }))
+}
+
 impl Driver {
     /// A volume on all disks.
     pub fn volume(&mut self, name: &str, size: Bytes) {

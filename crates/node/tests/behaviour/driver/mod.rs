@@ -290,7 +290,8 @@ impl Driver {
     /// Asks for what shall go well.
     pub fn done(&mut self, op: Op) {
         let said = format!("{op:?}");
-        assert_eq!(self.ask(op), Ok(Reply::Done), "{said}");
+        let answer = self.ask(op);
+        assert!(matches!(answer, Ok(Reply::Done | Reply::Made { .. })), "{said}: {answer:?}");
     }
 
     /// Polls all disks, and gathers what is said.
