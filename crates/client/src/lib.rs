@@ -101,6 +101,7 @@ pub struct Client {
     shares: bool,
     /// Requests of its streams may be late so often, in parts of a billion.
     miss: Option<u64>,
+    buffered: bool,
     /// Whose its writes are.
     writer: Option<NonZeroU64>,
 }
@@ -118,7 +119,7 @@ impl Client {
 
     /// The same, without a look whether one answers.
     pub fn at(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: socket.into(), shares: true, miss: None, writer: None }
+        Self { socket: socket.into(), shares: true, miss: None, buffered: false, writer: None }
     }
 
     /// The control socket.
@@ -304,6 +305,14 @@ impl Client {
         Self { miss: Some(miss_per_billion), ..self.clone() }
     }
 
+    /// The same client, whose programs hold their bytes until they are taken: `slackline status` does not
+    /// warn of their streams where these are slowed to their rate. (A daemon that does not know this refuses
+    /// them.)
+    #[must_use]
+    pub fn buffered(&self) -> Self {
+        Self { buffered: true, ..self.clone() }
+    }
+
     /// Who may hold how much, and holds.
     pub fn quotas(&self) -> Result<Quotas> {
         http::call(&self.socket, "GET", "/v1/quota", None::<&()>)
@@ -471,6 +480,7 @@ impl Client {
             shared_window,
             early,
             miss_per_billion,
+            buffered: self.buffered,
         };
         undecided::patiently(|| http::call(&self.socket, "POST", "/v1/streams", Some(&open)))
     }

@@ -427,7 +427,8 @@ pub(crate) async fn open_stream(
     let (stream, window, shared) = opened.map_err(|error| refused(&control, &error))?;
     let shared_window = shared.is_some();
     let begins = if early { begins(&ask, stream).await } else { None };
-    let known = Opened { stream, mode, volume, start, owner: owner.clone(), shared };
+    let buffered = request.buffered;
+    let known = Opened { stream, mode, volume, start, owner: owner.clone(), buffered, shared };
     control.sessions.add(known);
     // The volume may have changed since its terms were looked at.
     let now_has = &Asked::Nothing;

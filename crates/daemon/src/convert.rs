@@ -225,6 +225,7 @@ pub fn stream(
         id: stream.stream.0,
         user: sessions.owner(stream.stream).map(|owner| quotas.name(&owner)).unwrap_or_default(),
         attached: sessions.is_attached(stream.stream),
+        buffered: sessions.is_buffered(stream.stream),
         volume: stream.volume,
         mode: match stream.mode {
             node::Mode::Read => api::Mode::Read,

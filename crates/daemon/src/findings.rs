@@ -192,7 +192,7 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
                     ring may be larger";
         found(look(key("overtaken"), what, next));
     }
-    if let Some(rate) = faster_source(stream) {
+    if let Some(rate) = faster_source(stream).filter(|_| !stream.buffered) {
         let what = format!(
             "{name}: its program was slowed {} to {}",
             counted(stream.throttled, "time"),

@@ -42,6 +42,8 @@ pub struct Opened {
     pub start: Bytes,
     /// Whose program opened it.
     pub owner: Peer,
+    /// Its program loses nothing while it is slowed.
+    pub buffered: bool,
     /// The window, where its program can map it.
     pub shared: Option<Arc<Shared>>,
 }
@@ -185,6 +187,11 @@ impl Sessions {
     /// The shared window of a stream, where it has one.
     pub fn shared(&self, stream: StreamId) -> Option<Arc<Shared>> {
         self.open().get(&stream).and_then(|session| session.opened.shared.clone())
+    }
+
+    /// Whether its program loses nothing while it is slowed.
+    pub fn is_buffered(&self, stream: StreamId) -> bool {
+        self.open().get(&stream).is_some_and(|session| session.opened.buffered)
     }
 
     /// True while a connection carries this stream.

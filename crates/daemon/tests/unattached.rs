@@ -18,7 +18,15 @@ async fn open(ask: &Ask, sessions: &Arc<Sessions>) -> StreamId {
     let op = Op::StreamOpen { volume: "v".into(), mode, contract, start };
     let Ok(Reply::Stream { stream, .. }) = ask.call(op).await else { panic!("not opened") };
     let owner = Peer { uid: 0, gid: 0, groups: [].into(), scope: None };
-    sessions.add(Opened { stream, mode, volume: "v".into(), start, owner, shared: None });
+    sessions.add(Opened {
+        stream,
+        mode,
+        volume: "v".into(),
+        start,
+        owner,
+        buffered: false,
+        shared: None,
+    });
     stream
 }
 

@@ -16,8 +16,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use units::Duration;
 
-/// How long to wait for a lock before saying that somebody has it.
-pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+/// How long to wait for a lock before saying that somebody has it. On a busy machine the kernel took more than
+/// 2 s to let go of what a killed process held.
+pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The namespace in which all processes of the system are seen, as the kernel numbers it.
 const ALL_PROCESSES: &str = "pid:[4026531836]";

@@ -141,6 +141,8 @@ pub(crate) struct Core {
     timers: BTreeSet<(Instant, StreamId)>,
     /// Since the drivers were last told.
     pub timers_changed: bool,
+    /// When it is looked whether something waits that must be done and will have no slack.
+    pub stuck_look: Option<Instant>,
     next_command: u64,
     /// Works that have ended, for their boxes: commands end and come in batches, and the allocator has
     /// no more than a few of a size at hand.
@@ -191,6 +193,7 @@ impl Core {
             releases: 0,
             timers: BTreeSet::new(),
             timers_changed: false,
+            stuck_look: None,
             next_command: 0,
             spare: Vec::new(),
         })
@@ -678,6 +681,7 @@ impl Core {
         let first = Instant::first(first, self.groups.due());
         let opens = self.undecided.iter().map(|one| one.again).min();
         let first = Instant::first(first, opens);
+        let first = Instant::first(first, self.stuck_look);
         Instant::first(first, Instant::first(self.moves.due(), self.gaps_due))
     }
 

@@ -26,6 +26,8 @@ pub const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 /// contracts stay is given up after so long, and its program told: longer than a contract is likely
 /// to be held for a moment only.
 pub const NO_SLACK_WITHIN: Duration = Duration::from_secs(30);
+/// A part of a record, or what a writer handed in, for which there will be no slack waits so long, and goes then.
+pub const INSIST_WITHIN: Duration = Duration::from_secs(1);
 /// As much of a volume is looked at in one call for what was written of it.
 pub const WRITTEN_MAX: Bytes = Bytes::mib(64);
 /// Writes of a pool that are answered and not on their disk. Many are better for who writes, and worse for

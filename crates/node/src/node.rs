@@ -166,6 +166,7 @@ impl Node {
     }
 
     fn look_for_slack_later(&mut self, now: Instant) {
+        self.core.look_for_stuck_if_any(now);
         if self.best_effort.look_for_slack_later(now, !self.streams.is_empty()) {
             self.core.wake_timers();
         }
@@ -821,6 +822,7 @@ impl Node {
         if self.best_effort.looks_for_slack(now) {
             self.give_up(now);
         }
+        self.insist(now);
         self.try_kept_out(now);
         self.forget_gaps(now);
         self.go_on_behind(now);

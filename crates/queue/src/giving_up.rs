@@ -1,4 +1,4 @@
-//! Requests for which there will be no slack end without the device.
+//! Requests for which there will be no slack end without the device, or go without it.
 
 use crate::limits::GIVEN_UP_LOOKS;
 use crate::queue::{Ended, Entry, Queue};
@@ -18,21 +18,50 @@ impl<W> Queue<W> {
         may: impl Fn(&W, &Class) -> bool,
     ) -> Vec<Ended<W>> {
         let now = self.time(now);
+        match self.without_slack(now, before, |queue, key| !queue.commands[key].begun, may) {
+            Some(key) => self.end_without_device(now, key),
+            None => Vec::new(),
+        }
+    }
+
+    /// Lets one such request go next, whatever the slack: others may be late for it. Says whether there is one.
+    pub fn insist(
+        &mut self,
+        now: Instant,
+        before: Instant,
+        must: impl Fn(&W, &Class) -> bool,
+    ) -> bool {
+        let now = self.time(now);
+        let found = self.without_slack(now, before, |_, _| true, must);
+        if let Some(key) = found {
+            self.schedule.insist(key);
+            self.note_news();
+        }
+        found.is_some()
+    }
+
+    /// The first request that others have passed since `before`, and for which there will be no slack.
+    fn without_slack(
+        &mut self,
+        now: Instant,
+        before: Instant,
+        may_be: impl Fn(&Self, u64) -> bool,
+        is_meant: impl Fn(&W, &Class) -> bool,
+    ) -> Option<u64> {
         let mut from = 0;
         for _ in 0..GIVEN_UP_LOOKS {
             let long = self.schedule.queues().long_from(from);
             let long = long.filter(|long| long.arrival >= from && long.submitted <= before);
             let Some((key, arrival)) = long.map(|long| (long.key, long.arrival)) else { break };
             from = arrival + 1;
-            let entry = &self.commands[key];
-            if !entry.begun
+            if may_be(self, key)
+                && is_meant(&self.commands[key].work, &self.commands[key].class)
                 && self.predicting(|schedule, predict| schedule.never_fits(now, key, predict))
-                && may(&self.commands[key].work, &self.commands[key].class)
             {
-                return self.end_without_device(now, key);
+                return Some(key);
             }
         }
-        Vec::new()
+        None
     }
 
     /// All parts of a request that waits end here.

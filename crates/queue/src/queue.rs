@@ -637,6 +637,16 @@ impl<W> Queue<W> {
         is_upgraded
     }
 
+    /// Its disk has something else to do than it was told last.
+    pub(crate) fn note_news(&mut self) {
+        self.has_news = true;
+    }
+
+    /// Whether anything waits that others pass, because it needs more slack than there mostly is.
+    pub fn has_long(&self) -> bool {
+        self.schedule.queues().long_from(0).is_some()
+    }
+
     /// Lets a command that waits in this class do something else in the time that it had.
     /// Says whether it could; otherwise nothing has changed.
     pub fn redirect(

@@ -76,7 +76,13 @@ impl World {
     }
 
     /// Runs until `end`; at each millisecond `more` may ask for more.
-    fn run(&mut self, end: u64, mut more: impl FnMut(&mut Self)) {
+    fn run(&mut self, end: u64, more: impl FnMut(&mut Self)) {
+        self.go(end, more);
+        assert_eq!(self.late, 0, "what is promised is kept");
+    }
+
+    /// The same, where requests may be late.
+    fn go(&mut self, end: u64, mut more: impl FnMut(&mut Self)) {
         while self.now < end {
             if let Some((_, key)) = self.busy.filter(|&(until, _)| until <= self.now) {
                 self.busy = None;
@@ -101,7 +107,6 @@ impl World {
             }
             self.now += 1;
         }
-        assert_eq!(self.late, 0, "what is promised is kept");
     }
 
     fn never_fits(&self, key: u64) -> bool {
@@ -134,6 +139,23 @@ fn one_that_never_fits_shuts_nobody_out() {
             assert!(!world.done.contains_key(&long));
             assert!(world.longest_wait(&[long]) <= 300, "{policy}");
         }
+    }
+}
+
+/// What must be done all the same goes next where somebody insists, and others are late for it once.
+#[test]
+fn one_that_never_fits_and_must_be_done_goes_next() {
+    for policy in promising() {
+        let mut world = World::new(policy, 0, &[(20, 200)]);
+        let long = world.read(500);
+        world.run(5_000, |_| {});
+        assert!(world.never_fits(long) && !world.done.contains_key(&long), "{policy}");
+        world.schedule.insist(99_999); // nobody
+        world.schedule.insist(long);
+        world.go(6_000, |_| {});
+        let done = world.done.get(&long).copied();
+        assert!(done.is_some_and(|done| done < 5_800), "{policy}: {done:?}");
+        assert!((1..5).contains(&world.late), "{policy}: {} late", world.late);
     }
 }
 

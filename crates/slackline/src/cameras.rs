@@ -137,7 +137,8 @@ fn supervise(
         end()
     };
     let ended = interruption_with(kill).map_err(no_thread)?;
-    let client = Client::at(common.socket());
+    // What a camera gives waits in its buffer, and what that loses the supervisor tells.
+    let client = Client::at(common.socket()).buffered();
     let threads = begin(&cameras, &client, &ended)?;
     let follower = follow(&cameras, client)?;
     answer(path, &cameras, follower, listener)?;

@@ -358,6 +358,10 @@ pub struct StreamOpen {
     /// 100,000,000, which admission then counts with; without this none may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub miss_per_billion: Option<u64>,
+    /// The program holds its bytes until they are taken: while it is slowed to its rate it loses none, and
+    /// nobody has to hear of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub buffered: bool,
 }
 
 /// Asks which block suits a stream on a volume, for a program that names none.
@@ -462,6 +466,9 @@ pub struct Stream {
     /// out where none may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub miss_per_billion: Option<u64>,
+    /// Its program loses nothing while it is slowed to its rate, as it said when it was opened.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub buffered: bool,
     /// Whose program opened it: a name, or a number where there is none.
     #[serde(default)]
     pub user: String,

@@ -71,6 +71,7 @@ async fn open_file(
         mode: Mode::Read,
         volume,
         start,
+        buffered: false,
         owner: owner.clone(),
         shared: None,
     });

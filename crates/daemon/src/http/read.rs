@@ -270,6 +270,7 @@ pub async fn under_contract(
         api::Contract { rate_bytes_per_second: rate, block_bytes: block, burst_bytes: block };
     let request = api::StreamOpen {
         miss_per_billion: None,
+        buffered: true,
         volume: found.known,
         mode: api::Mode::Read,
         contract,

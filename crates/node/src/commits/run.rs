@@ -90,6 +90,7 @@ impl Core {
         }
         self.commits.urgent = false;
         self.commits.started = Some(now);
+        self.look_for_stuck(now);
         self.commits.served.append(&mut self.commits.waiting);
         self.commits.running = Some(self.store.commit());
         self.commits.begun += 1;

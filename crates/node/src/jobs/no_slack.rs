@@ -1,6 +1,7 @@
 //! What waits for slack that will not come.
 
 use crate::api::*;
+use crate::core::Core;
 use crate::limits;
 use crate::node::Node;
 use crate::work;
@@ -8,7 +9,43 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use units::Instant;
 
+impl Core {
+    /// Sees to it that it is looked, after a while, whether something waits that must be done and will have no
+    /// slack.
+    pub(crate) fn look_for_stuck(&mut self, now: Instant) {
+        if self.stuck_look.is_none() {
+            self.stuck_look = Some(now.saturating_add(limits::INSIST_WITHIN));
+            self.wake_timers();
+        }
+    }
+
+    /// The same where anything waits for much slack.
+    pub(crate) fn look_for_stuck_if_any(&mut self, now: Instant) {
+        if self.stuck_look.is_none() && self.disks.iter().any(|disk| disk.queue.has_long()) {
+            self.look_for_stuck(now);
+        }
+    }
+}
+
 impl Node {
+    /// Lets go what must be done and will have no slack: after this long others are late for it, which they
+    /// are by less than everything would be late that waits for it.
+    pub(crate) fn insist(&mut self, now: Instant) {
+        if self.core.stuck_look.take_if(|due| *due <= now).is_none() {
+            return;
+        }
+        let before = now.saturating_sub(limits::INSIST_WITHIN);
+        let streams = &self.streams;
+        let is_writer = |id| streams.get(id).is_some_and(|stream| stream.mode != Mode::Read);
+        for disk in &mut self.core.disks {
+            work::insist(&mut disk.queue, (now, before), is_writer);
+        }
+        if self.core.commits.running.is_some() {
+            self.core.look_for_stuck(now);
+        }
+        self.core.look_for_stuck_if_any(now);
+    }
+
     /// Gives up what has waited for long and will have no slack.
     pub(crate) fn give_up(&mut self, now: Instant) {
         let before = now.saturating_sub(limits::NO_SLACK_WITHIN);

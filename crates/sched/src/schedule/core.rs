@@ -346,6 +346,12 @@ impl Core {
         bound <= waiting.cost && self.servers.serves(task.index, waiting.cost)
     }
 
+    /// It waits, to be served in the slack, and behind nothing of its flow.
+    pub(super) fn waits_for_slack(&self, key: u64) -> bool {
+        let waiting = self.queues.get(key).filter(|waiting| !waiting.is_covered());
+        waiting.is_some() && self.queues.may_run(key)
+    }
+
     /// True where the slack cannot come to cover `cost` from now on, however little waits
     /// and however soon it is served: were every contract served a moment ago, and nothing
     /// else there, it would be less. (Only streams that are served further ahead of their

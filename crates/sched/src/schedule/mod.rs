@@ -36,6 +36,8 @@ use units::{Command, Duration, Instant, Lba};
 pub struct Schedule {
     core: Core,
     policy: Box<dyn Policy>,
+    /// It goes next ([`Schedule::insist`]).
+    insisted: Option<u64>,
 }
 
 impl Schedule {
@@ -55,7 +57,7 @@ impl Schedule {
         assert!(options.depth > 0, "a disk that takes no command");
         let mut core = Core::new(options);
         core.tasks = core.tasks.with_slack_of(options.admission && policy.has_online_slack());
-        Self { core, policy }
+        Self { core, policy, insisted: None }
     }
 
     /// Takes a contract. Its first request may be released now, or, where the disk
@@ -198,7 +200,12 @@ impl Schedule {
         if core.in_flight.len() >= core.options.depth as usize {
             return self.next_beside(now, predict);
         }
-        match self.policy.choose(&mut View { core, now, predict }) {
+        let insisted = self.insisted.take();
+        let choice = match insisted.filter(|&key| core.waits_for_slack(key)) {
+            Some(key) => Choice::Start(key),
+            None => self.policy.choose(&mut View { core, now, predict }),
+        };
+        match choice {
             Choice::Start(key) => {
                 let predicted = self.core.start(now, key, predict);
                 self.tell_entered();
@@ -449,6 +456,13 @@ impl Schedule {
         })
     }
 
+    /// Lets a request that waits for slack go next, whatever the slack: others may be late for it. It is for
+    /// what [never fits](Schedule::never_fits) and must be done all the same. Without effect on a request
+    /// that waits for something else. One at a time: the last one that was named.
+    pub fn insist(&mut self, key: u64) {
+        self.insisted = Some(key).filter(|&key| self.core.waits_for_slack(key));
+    }
+
     /// Appends everything that later answers depend on, times relative to `now`:
     /// what a search of all behaviours needs to tell two states apart. Left out
     /// are the place of the head, what the disk was given (but for the task), and
@@ -496,6 +510,7 @@ impl Schedule {
         let unpaid_from = now.as_nanos().saturating_sub(SLACK_CREDIT.as_nanos());
         state.push(core.paid.saturating_sub(unpaid_from));
         core.servers.remember(now, state);
+        state.extend(self.insisted);
         self.policy.remember(now, state);
     }
 

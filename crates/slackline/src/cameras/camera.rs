@@ -668,16 +668,25 @@ impl Camera {
         }
         if room.is_ring && room.keep != spec.keep {
             let words = |keep: Option<units::Duration>| {
-                keep.map_or_else(|| "all that there is room for".into(), crate::moment::age)
+                keep.map_or_else(|| "all that there is room for".into(), age)
             };
             let file = match spec.keep {
-                Some(keep) => format!(
-                    "the file's `keep` is {}, and holds from the next start on",
-                    crate::moment::age(keep)
-                ),
+                Some(keep) => {
+                    format!("the file's `keep` is {}, and holds from the next start on", age(keep))
+                }
                 None => "the file has no `keep`".into(),
             };
             notes.push(format!("its ring keeps {}; {file}", words(room.keep)));
+        }
+        let all = Room { keep: None, ..room }.lasts(Bytes::ZERO, spec.rate);
+        if let Some(keep) =
+            spec.keep.filter(|keep| room.is_ring && all < keep.as_nanos() / 1_000_000_000)
+        {
+            notes.push(format!(
+                "its `keep` is {}, and at its `rate` its ring has room for {}",
+                age(keep),
+                super::shown::days(all)
+            ));
         }
         if spec.is_size_by_keep && room.is_ring && room.size > spec.size {
             notes.push(format!(

@@ -43,6 +43,8 @@ struct Checked {
     seconds_left: Option<u64>,
     /// Of a ring: how old its oldest byte becomes.
     seconds_kept: Option<u64>,
+    /// Its `keep`, where its size has no room for that.
+    keep_seconds_wanted: Option<u64>,
     /// Of a ring: the smallest that the daemon takes for the contract.
     ring_least_bytes: Option<u64>,
     /// A stream writes it now, and is in the plan already.
@@ -116,6 +118,7 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
             block_bytes: contract.block_bytes.get(),
             seconds_left: (!is_ring).then_some(lasts),
             seconds_kept: is_ring.then_some(lasts),
+            keep_seconds_wanted: None,
             ring_least_bytes: None,
             open,
             program: is_there(spec),
@@ -138,6 +141,11 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
             camera.seconds_kept = Some(room.lasts(Bytes::ZERO, spec.rate));
         }
         needed = needed.saturating_add(if spec.ring { size.round_up(RING_GRAIN) } else { size });
+    }
+    for (camera, spec) in cameras.iter_mut().zip(&file.cameras) {
+        let wanted = spec.keep.map(|keep| keep.as_nanos() / 1_000_000_000);
+        camera.keep_seconds_wanted =
+            wanted.filter(|wanted| camera.seconds_kept.is_some_and(|kept| kept < *wanted));
     }
     let free =
         status.disks.iter().fold(Bytes::ZERO, |sum, disk| sum.saturating_add(disk.free_bytes));
@@ -204,7 +212,8 @@ fn verdict(found: Found) -> Result<(), Failure> {
     if needed > free {
         let what =
             format!("the volumes that have to be made take {needed}, and the pool has {free}");
-        let failure = Failure::new(what, "make `size` smaller, or remove what nobody needs");
+        let next = "make `size` or `keep` smaller in the file, remove what nobody needs, or make a larger pool";
+        let failure = Failure::new(what, next);
         return Err(Failure { exit_code: REFUSED, ..failure });
     }
     if let Some(camera) = found.cameras.iter().find(|camera| camera.is_too_small()) {
@@ -262,11 +271,19 @@ fn text(found: &Found) -> String {
         format!("{}: its ring will be made with {size}, since its contract needs more than what `rate` comes to \
                  in `keep`\n", camera.name)
     });
+    let short = found.cameras.iter().filter_map(|camera| {
+        let (wanted, kept) = camera.keep_seconds_wanted.zip(camera.seconds_kept)?;
+        let (name, wanted, kept) = (&camera.name, super::shown::days(wanted), super::shown::days(kept));
+        Some(format!(
+            "{name}: its `keep` is {wanted}, and at its `rate` its `size` has room for {kept}: make the size larger, or leave it out\n"
+        ))
+    });
     table.text("")
+        + &short.collect::<String>()
         + &enlarged.collect::<String>()
         + &format!(
             "{cameras}: {verdict}; new volumes take {needed} of {free} that are free; memory {buffers} \
-             for buffers here at the most, {windows} for windows in the daemon\n"
+             for buffers here at the most, {windows} for windows of those that are not recorded yet\n"
         )
 }
 

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use units::{Bytes, Duration, Outside, Rate};
 
+/// The pool looks so often for what is older.
+const KEEP_MIN: Duration = Duration::from_secs(10);
 /// The packet of MPEG-TS, which the default command makes.
 const TS_PACKET: Bytes = Bytes::new(188);
 /// What a camera may ask for at the most unless the file says otherwise: so many times its rate.
@@ -198,9 +200,8 @@ impl File {
         let at = path.display();
         let parsed: Text = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_of(text, span.start));
-            let next =
-                "correct that line; docs/cameras.md and examples/recorder.toml have every setting";
             let what = error.message().replace('\n', ", ");
+            let next = how_to_write(&what);
             Failure::usage(format!("{at}: line {line}: {what}"), next)
         })?;
         if parsed.camera.is_empty() {
@@ -252,6 +253,22 @@ impl File {
     }
 }
 
+/// What to write in place of what TOML did not take.
+fn how_to_write(what: &str) -> &'static str {
+    match what {
+        _ if what.starts_with("invalid type: map, expected a sequence") => {
+            "write [[camera]], with two brackets on each side"
+        }
+        _ if what.starts_with("invalid type: string") && what.ends_with("expected a sequence") => {
+            "write the program and each of its arguments for itself: [\"program\", \"argument\"]"
+        }
+        _ if what.starts_with("invalid type: integer") && what.ends_with("a string") => {
+            "write it in quotation marks, with its unit: \"1MB/s\", \"200GiB\", \"14d\""
+        }
+        _ => "correct that line; docs/cameras.md and examples/recorder.toml have every setting",
+    }
+}
+
 /// Lines count from 1.
 fn line_of(text: &str, offset: usize) -> usize {
     let before = &text.as_bytes()[..offset.min(text.len())];
@@ -281,6 +298,12 @@ impl Entry {
         if keep.is_some() && is_ring == Some(false) {
             let next = "remove one of the two: only a ring gives up what is old";
             return wrong("it has keep, and ring = false", next);
+        }
+        if keep.is_some_and(|keep| keep < KEEP_MIN) {
+            let next = format!(
+                "use {KEEP_MIN} at least, or leave it out: a ring of a `size` keeps what it has room for"
+            );
+            return wrong(format!("keep = {}", keep.unwrap_or_default()), next);
         }
         let by_age = keep.map(|keep| {
             let bytes = rate.bytes_in(keep.saturating_mul(11) / 10);
@@ -336,8 +359,11 @@ impl Entry {
         let (command, by_default) = self.command(all)?;
         let packet = self.packet.or(all.packet).unwrap_or(by_default);
         if packet.is_zero() || packet > PACKET_MAX || !(PIECE as u64).is_multiple_of(packet.get()) {
-            let next = format!("use 188B for MPEG-TS, or 1B; it divides {PIECE}");
-            return wrong(format!("a packet of {packet}"), next);
+            let what = format!("a packet of {packet}, of which {PIECE} B are no whole number");
+            return wrong(
+                what,
+                "use 188B for MPEG-TS, a power of two up to 16B, or 1B for any other bytes",
+            );
         }
         let time = |time: Duration| std::time::Duration::from_nanos(time.as_nanos());
         Ok(Spec {
@@ -439,7 +465,10 @@ mod tests {
         let camera = "[[camera]]\nname = 'a'\nsource = 'x'\nrate = '1MB/s'\nsize = '1GiB'\n";
         for (text, said, next) in [
             ("", "names no camera", "[[camera]]"),
-            ("[[camera]]\nname = 'a'\nrate = 2\n", "line 3:", "correct that line"),
+            ("[[camera]]\nname = 'a'\nrate = 2\n", "line 3:", "in quotation marks"),
+            ("[camera]\nname = 'a'\n", "line 1:", "[[camera]], with two brackets"),
+            (&format!("{camera}command = 'cat x'\n"), "line 6:", "[\"program\", \"argument\"]"),
+            (&format!("{camera}keep = '0s'\n"), "keep = 0", "use 10 s at least"),
             ("[[camera]]\nname = 'a'\nrate = 'quick'\n", "line 3:", "correct that line"),
             ("[[camera]]\nname = 'a'\nrats = '1MB/s'\n", "line 3: unknown field `rats`", "correct"),
             ("\n[[camera]]\nsource = 'x'\n", "line 2: missing field `name`", "correct"),

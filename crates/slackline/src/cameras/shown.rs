@@ -129,6 +129,16 @@ impl Snapshot {
             ]);
         }
         let mut text = table.text("");
+        // What is so of many is said once.
+        let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (seen, note) in
+            self.cameras.iter().flat_map(|seen| seen.notes.iter().map(move |note| (seen, note)))
+        {
+            match notes.iter_mut().find(|(other, _)| other == note) {
+                Some((_, names)) => names.push(&seen.name),
+                None => notes.push((note, vec![&seen.name])),
+            }
+        }
         for seen in &self.cameras {
             if let Some(why) = &seen.why {
                 text += &format!("{}: {} since {}: {why}\n", seen.name, seen.state, seen.since);
@@ -136,14 +146,14 @@ impl Snapshot {
             if let (Some(down), true) = (&seen.down_since, seen.state != "down") {
                 text += &format!("{}: gives nothing since {down}\n", seen.name);
             }
-            for note in &seen.notes {
-                text += &format!("{}: {note}\n", seen.name);
-            }
             for loss in &seen.losses {
                 let Loss { from, to, bytes, why } = loss;
                 let bytes = Bytes::new(*bytes);
                 text += &format!("{}: lost {bytes} between {from} and {to}: {why}\n", seen.name);
             }
+        }
+        for (note, names) in notes {
+            text += &format!("{}: {note}\n", names.join(", "));
         }
         text
     }

@@ -14,10 +14,9 @@ fn what_others_change_is_told_beside_what_the_file_says() {
     wait_until(|| cameras.durable("gate") > 200_000);
     let before = cameras.seen("gate");
     assert_eq!(before["contract_bytes_per_second"], 6_000_000);
-    assert_eq!(
-        (&before["keep_seconds"], &before["notes"]),
-        (&86_400.into(), &serde_json::json!([]))
-    );
+    let notes =
+        serde_json::json!(["its `keep` is 1 d, and at its `rate` its ring has room for 13 s"]);
+    assert_eq!((&before["keep_seconds"], &before["notes"]), (&86_400.into(), &notes));
 
     let stream = before["stream"].to_string();
     dir.run(&["stream", "set", &stream, "--rate", "5500kB/s"]).succeeded();
@@ -100,5 +99,42 @@ fn a_ring_without_a_size_is_as_large_as_its_contract_needs() {
     assert!(size > 32 << 20 && size >= least, "{size} of {least} at least");
     let note = seen["notes"][0].as_str().unwrap();
     assert!(note.contains("what `rate` comes to in `keep` is 32 MiB"), "{note}");
+    cameras.end();
+}
+
+/// An hour was asked for, "all fit" was said, and the ring had room for 100 s.
+#[test]
+fn a_size_without_room_for_what_is_to_be_kept_is_told() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let camera = "[[camera]]\nname = 'gate'\nrate = '1MB/s'\nkeep = '1h'\nsize = '96MiB'\n\
+                  command = ['sh', '-c', 'while :; do head -c 16000 /dev/zero; sleep 0.1; done']\n";
+    let file = write(&dir, camera);
+    let checked = dir.run(&["cameras", &file, "--check"]).succeeded().text().to_owned();
+    let said =
+        "gate: its `keep` is 1 h 0 min, and at its `rate` its `size` has room for 1 min 40 s";
+    assert!(checked.contains(said), "{checked}");
+    let cameras = Cameras::start_file(&dir, file);
+    wait_until(|| cameras.durable("gate") > 0);
+    let note = cameras.seen("gate")["notes"][0].to_string();
+    assert!(note.contains("its ring has room for 1 min 40 s"), "{note}");
+    cameras.end();
+}
+
+/// The supervisor's buffer takes what comes in bursts, and loses nothing: the status told of it as of a
+/// camera that loses frames.
+#[test]
+fn a_camera_in_bursts_is_nothing_to_look_at() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let camera = "[[camera]]\nname = 'gate'\nrate = '1MB/s'\nrate_max = '1MB/s'\nsize = '160MiB'\n\
+                  command = ['sh', '-c', 'while :; do head -c 4000000 /dev/zero; sleep 6; done']\n";
+    let cameras = Cameras::start(&dir, camera);
+    let status = || dir.run(&["status", "--json"]).succeeded().json();
+    wait_until(|| status()["status"]["streams"][0]["throttled"].as_u64() > Some(1));
+    let status = status();
+    assert_eq!(status["status"]["streams"][0]["buffered"], true);
+    // (The volume is full soon, and that is told.)
+    assert!(!status["findings"].to_string().contains("slowed"), "{status}");
     cameras.end();
 }

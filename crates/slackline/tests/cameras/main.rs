@@ -444,5 +444,5 @@ fn before_anything_is_started_a_file_is_read_and_the_daemon_is_asked() {
         dir.run(&["volume", "delete", &name, "--yes"]);
     }
     let file = write(&dir, &(camera("gate", "1MB/s") + "size = '1GiB'\n"));
-    dir.run(&["cameras", &file, "--check"]).failed(3, &["take 1 GiB", "`size` smaller"]);
+    dir.run(&["cameras", &file, "--check"]).failed(3, &["take 1 GiB", "`size` or `keep` smaller"]);
 }
