@@ -74,7 +74,7 @@ struct Opened {
     /// Handles under a contract, by their numbers.
     streams: HashMap<u64, Arc<Mutex<client::File>>>,
     /// Directories that are being listed, by their numbers.
-    lists: HashMap<u64, Arc<Vec<directories::Listed>>>,
+    lists: HashMap<u64, Arc<Mutex<directories::Listing>>>,
     last_handle: u64,
     /// What the kernel has of files' bytes.
     cached: Cached,
@@ -564,16 +564,10 @@ impl Filesystem for Server {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let list = self.listed(handle.0);
-        answer!(reply, list, list => {
-            for (at, entry) in list.iter().enumerate().skip(offset as usize) {
-                let told = &entry.told;
-                if reply.add(told.ino, at as u64 + 1, told.kind, &entry.name) {
-                    break;
-                }
-            }
-            reply.ok();
+        let listed = self.listed(handle.0, offset, |entry, next| {
+            reply.add(entry.told.ino, next, entry.told.kind, &entry.name)
         });
+        answer!(reply, listed, () => reply.ok());
     }
 
     fn readdirplus(
@@ -584,19 +578,15 @@ impl Filesystem for Server {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let list = self.listed(handle.0);
-        answer!(reply, list, list => {
-            for (at, entry) in list.iter().enumerate().skip(offset as usize) {
-                let (told, next) = (&entry.told, at as u64 + 1);
-                if reply.add(told.ino, next, &entry.name, &KNOWN_FOR, told, Generation(0)) {
-                    break;
-                }
-                if let Some(path) = &entry.path {
-                    self.tree.know(told.ino.0, path);
-                }
+        let listed = self.listed(handle.0, offset, |entry, next| {
+            let told = &entry.told;
+            let is_full = reply.add(told.ino, next, &entry.name, &KNOWN_FOR, told, Generation(0));
+            if let (false, Some(path)) = (is_full, &entry.path) {
+                self.tree.know(told.ino.0, path);
             }
-            reply.ok();
+            is_full
         });
+        answer!(reply, listed, () => reply.ok());
     }
 
     fn releasedir(

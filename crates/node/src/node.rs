@@ -524,6 +524,9 @@ impl Node {
         let volume = self.find(name)?;
         let found = self.core.store.volume(volume).expect("just found");
         let (before, recorded) = (found.size(), found.length());
+        // Errors have its name, also where it was asked for by its number.
+        let called = String::from(found.name());
+        let name = &*called;
         if found.is_ring() {
             return Err(store::StoreError::RingResized.into());
         }

@@ -435,6 +435,21 @@ pub fn command_noticed(
     CommandEnded { disk, finished, result, of_queue, is_again: false }
 }
 
+/// What has to be done although there will be no slack for it: a part of a record, without which nobody's bytes
+/// become durable, and what a writer has handed in. It waits since `before`. One of a disk goes next.
+pub(crate) fn insist(
+    queue: &mut DiskQueue,
+    (now, before): (Instant, Instant),
+    is_writer: impl Fn(StreamId) -> bool,
+) -> bool {
+    let must = |work: &Work, class: &Class| match &work.owner {
+        Owner::Store { .. } => true,
+        Owner::Block { stream, .. } => matches!(class, Class::RealTime(_)) && is_writer(*stream),
+        _ => false,
+    };
+    queue.insist(now, before, must)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -517,19 +532,4 @@ mod tests {
             "longer than one operation may be"
         );
     }
-}
-
-/// What has to be done although there will be no slack for it: a part of a record, without which nobody's bytes
-/// become durable, and what a writer has handed in. It waits since `before`. One of a disk goes next.
-pub(crate) fn insist(
-    queue: &mut DiskQueue,
-    (now, before): (Instant, Instant),
-    is_writer: impl Fn(StreamId) -> bool,
-) -> bool {
-    let must = |work: &Work, class: &Class| match &work.owner {
-        Owner::Store { .. } => true,
-        Owner::Block { stream, .. } => matches!(class, Class::RealTime(_)) && is_writer(*stream),
-        _ => false,
-    };
-    queue.insist(now, before, must)
 }

@@ -35,7 +35,7 @@ impl<W> Queue<W> {
         let found = self.without_slack(now, before, |_, _| true, must);
         if let Some(key) = found {
             self.schedule.insist(key);
-            self.note_news();
+            self.has_news = true;
         }
         found.is_some()
     }
@@ -62,6 +62,11 @@ impl<W> Queue<W> {
             }
         }
         None
+    }
+
+    /// Whether anything waits that others pass, because it needs more slack than there mostly is.
+    pub fn has_long(&self) -> bool {
+        self.schedule.queues().long_from(0).is_some()
     }
 
     /// All parts of a request that waits end here.

@@ -187,7 +187,7 @@ pub struct Queue<W> {
     flushes: [Duration; 2],
     pub(crate) gaps: Gaps,
     odds: OddsWatch,
-    has_news: bool,
+    pub(crate) has_news: bool,
     /// The latest time that it was told. Who shares it may come with an earlier one.
     latest: Instant,
 }
@@ -635,16 +635,6 @@ impl<W> Queue<W> {
             self.classes.note(key, before);
         }
         is_upgraded
-    }
-
-    /// Its disk has something else to do than it was told last.
-    pub(crate) fn note_news(&mut self) {
-        self.has_news = true;
-    }
-
-    /// Whether anything waits that others pass, because it needs more slack than there mostly is.
-    pub fn has_long(&self) -> bool {
-        self.schedule.queues().long_from(0).is_some()
     }
 
     /// Lets a command that waits in this class do something else in the time that it had.

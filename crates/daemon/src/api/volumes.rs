@@ -112,9 +112,11 @@ pub(crate) async fn resized(
         return Ok(());
     }
     let may_cut = how == Resize::Cut;
+    // Another volume may get its name before this one is changed.
+    let same = pool.known(name.to_owned());
     let name = &*found.map_or_else(|| name.to_owned(), |volume| volume.name);
     let rooms = control.quotas.rooms(name, pool, &control.sessions);
-    let op = staged.op(rooms.resize(name, size, may_cut));
+    let op = staged.op(rooms.resize(&same, size, may_cut));
     let coming = control.quotas.begin(peer, &control.by(peer), op)?;
     drop(turn);
     if let Err(error) = coming.end().await {

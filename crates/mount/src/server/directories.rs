@@ -2,8 +2,18 @@
 
 use super::*;
 use client::Replace;
-use client::control::{RENAMED_MAX, VolumeCreate, renamed_size};
+use client::control::{Entry, RENAMED_MAX, VolumeCreate, renamed_size};
 use std::os::unix::ffi::OsStrExt;
+
+/// Entries of each directory that no volume stands for: `.` and `..`.
+const OWN: u64 = 2;
+
+/// A directory that somebody lists.
+pub(crate) struct Listing {
+    directory: u64,
+    /// What was given so far behind `.` and `..`, in the order of offsets.
+    names: Vec<String>,
+}
 
 /// One line of a listing.
 pub(crate) struct Listed {
@@ -177,6 +187,7 @@ impl Server {
             target.flatten().map(|facts| inode(facts.number)).filter(|ino| self.is_open(*ino));
         let hidden = open.map(|ino| self.names.of(ino));
         let replace = match &hidden {
+            _ if flags.contains(RenameFlags::RENAME_NOREPLACE) => Replace::Nothing,
             Some(hidden) => Replace::KeepAs(hidden),
             None => Replace::Remove,
         };
@@ -234,37 +245,81 @@ impl Server {
     }
 
     pub(super) fn open_directory(&self, ino: u64) -> Ended<u64> {
-        let path = self.path(ino)?;
-        let own = |name: &str, inode: u64| {
-            let told = attributes::of_directory(inode, self.whose, self.since);
-            Listed { name: name.into(), told, path: None }
-        };
-        let mut list = vec![own(".", ino), own("..", ino)];
-        for entry in self.list(&path)? {
-            let below = tree::join(&path, &entry.name);
-            if below == crate::removed::DIRECTORY {
-                continue;
-            }
-            let told = match &entry.file {
-                Some(facts) => {
-                    self.found(facts);
-                    attributes::of(facts)
-                }
-                None => attributes::of_directory(tree::implicit(&below), self.whose, self.since),
-            };
-            let path = entry.file.is_none().then_some(below);
-            list.push(Listed { name: entry.name, told, path });
-        }
+        // Who is not told here that it cannot be listed often does not look later.
+        self.entries(&self.path(ino)?, "")?;
         let mut open = locked(&self.open);
         open.last_handle += 1;
         let handle = open.last_handle;
-        open.lists.insert(handle, Arc::new(list));
+        let listing = Listing { directory: ino, names: Vec::new() };
+        open.lists.insert(handle, Arc::new(Mutex::new(listing)));
         self.ways.unsynced.open(ROOT, handle);
         Ok(handle)
     }
 
-    pub(super) fn listed(&self, handle: u64) -> Ended<Arc<Vec<Listed>>> {
-        locked(&self.open).lists.get(&handle).cloned().ok_or(Errno::EBADF)
+    /// Gives the entries from `offset` on, each with the offset behind it, until `add` says that it has no room.
+    ///
+    /// They are asked for now, and not when the directory was opened: the kernel takes the facts of a listing
+    /// for newer than whatever it knew before it asked, and would set a file back to an old length or mode.
+    pub(super) fn listed(
+        &self,
+        handle: u64,
+        offset: u64,
+        mut add: impl FnMut(&Listed, u64) -> bool,
+    ) -> Ended<()> {
+        let listing = locked(&self.open).lists.get(&handle).cloned().ok_or(Errno::EBADF)?;
+        let mut listing = locked(&listing);
+        let (path, own) = (self.path(listing.directory)?, listing.directory);
+        for (name, at) in [".", ".."].into_iter().zip(0..).skip(offset.min(OWN) as usize) {
+            let told = attributes::of_directory(own, self.whose, self.since);
+            if add(&Listed { name: name.into(), told, path: None }, at + 1) {
+                return Ok(());
+            }
+        }
+        let from = offset.saturating_sub(OWN) as usize;
+        let names = &mut listing.names;
+        // Who comes with a place of another listing, as NFS does: it is as far behind the begin.
+        let mut after = names.last().cloned().unwrap_or_default();
+        while names.len() < from {
+            let some = self.entries(&path, &after)?;
+            let Some(last) = some.last() else { return Ok(()) };
+            after.clone_from(&last.name);
+            let shown = some.into_iter().map(|entry| entry.name);
+            names.extend(shown.filter(|name| tree::join(&path, name) != crate::removed::DIRECTORY));
+        }
+        names.truncate(from);
+        let mut after = names.last().cloned().unwrap_or_default();
+        loop {
+            let some = self.entries(&path, &after)?;
+            let Some(last) = some.last() else { return Ok(()) };
+            after.clone_from(&last.name);
+            for entry in some {
+                let below = tree::join(&path, &entry.name);
+                if below == crate::removed::DIRECTORY {
+                    continue;
+                }
+                let listed = self.line(entry, below);
+                if add(&listed, OWN + names.len() as u64 + 1) {
+                    return Ok(());
+                }
+                names.push(listed.name);
+            }
+        }
+    }
+
+    fn line(&self, entry: Entry, path: String) -> Listed {
+        let told = match &entry.file {
+            Some(facts) => {
+                self.found(facts);
+                attributes::of(facts)
+            }
+            None => attributes::of_directory(tree::implicit(&path), self.whose, self.since),
+        };
+        let path = entry.file.is_none().then_some(path);
+        Listed { name: entry.name, told, path }
+    }
+
+    fn entries(&self, directory: &str, after: &str) -> Ended<Vec<Entry>> {
+        self.ways.ask(|client| client.entries(directory, after)).map_err(|error| failed(&error))
     }
 
     /// A file that nobody has open any more and that has no name goes.

@@ -101,3 +101,64 @@ fn a_file_that_is_opened_to_be_empty_is_empty_whoever_makes_one_of_its_name() {
     });
     assert!(opened > 1_000 && found.is_empty(), "{opened} opened, {found:?} in them");
 }
+
+/// The facts of a listing were as old as the opened directory, and set files back to them: what was appended
+/// meanwhile was written over.
+#[test]
+fn a_listing_does_not_set_files_back() {
+    let Some(mounted) = Mounted::new() else { return };
+    fs::create_dir(mounted.path("d")).unwrap();
+    let names: Vec<String> = (0..300).map(|at| format!("d/{at:03}")).collect();
+    for name in &names {
+        fs::write(mounted.path(name), "").unwrap();
+    }
+    let log = |name: &String| {
+        let opened = OpenOptions::new().append(true).open(mounted.path(name));
+        std::io::Write::write_all(&mut opened.unwrap(), b"line\n").unwrap();
+    };
+    // It is opened, and what was appended since is not in what was known then.
+    let mut list = fs::read_dir(mounted.path("d")).unwrap();
+    names.iter().for_each(log);
+    let mut seen: Vec<_> = list.by_ref().map(|entry| entry.unwrap().file_name()).collect();
+    names.iter().for_each(log);
+    seen.sort();
+    assert!(seen.iter().map(|name| format!("d/{}", name.display())).eq(names.iter().cloned()));
+    for name in &names {
+        let text = fs::read_to_string(mounted.path(name)).unwrap();
+        assert_eq!(text, "line\nline\n", "{name}");
+    }
+    // A list that is read once more has what came since.
+    let directory = File::open(mounted.path("d")).unwrap();
+    let count = || rustix::fs::Dir::read_from(&directory).unwrap().count();
+    let before = count();
+    fs::write(mounted.path("d/new"), "").unwrap();
+    assert_eq!(count(), before + 1);
+}
+
+/// Both looked whether there is one of that name, and both had theirs put there.
+#[test]
+fn of_two_that_rename_to_a_new_name_one_is_refused() {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    let Some(mounted) = Mounted::new() else { return };
+    let (one, two) = (mounted.path(""), mounted.second());
+    let mut both = 0;
+    for _ in 0..200 {
+        for (door, name) in [(&one, "a"), (&two, "b")] {
+            fs::write(door.join(name), name).unwrap();
+        }
+        let rename = |door: &PathBuf, name: &str| {
+            let flags = RenameFlags::NOREPLACE;
+            renameat_with(CWD, door.join(name), CWD, door.join("new"), flags).is_ok()
+        };
+        let ends = std::thread::scope(|scope| {
+            let other = scope.spawn(|| rename(&two, "b"));
+            [rename(&one, "a"), other.join().unwrap()]
+        });
+        both += usize::from(ends == [true; 2]);
+        let _ = fs::remove_file(one.join("new"));
+        let _ = fs::remove_file(one.join("a"));
+        let _ = fs::remove_file(two.join("b"));
+        let _ = fs::remove_file(two.join("new"));
+    }
+    assert_eq!(both, 0, "of 200");
+}
