@@ -6,7 +6,8 @@
 //! if it began at its turn: admission knows of the task's cost alone. To the others it is
 //! best effort: it starts at its turn where what may be given away covers all of it, once
 //! nothing is kept for it any more; else it waits among best effort, keeps its deadline,
-//! and is late alone.
+//! and is late alone. Where it must be done although it never fits, its owner
+//! [insists](crate::Schedule::insist), and others are late for it.
 
 use crate::policy::View;
 use crate::queues::Waiting;
