@@ -28,6 +28,10 @@ pub const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 pub const NO_SLACK_WITHIN: Duration = Duration::from_secs(30);
 /// A part of a record, or what a writer handed in, for which there will be no slack waits so long, and goes then.
 pub const INSIST_WITHIN: Duration = Duration::from_secs(1);
+/// The same where slack could come, and did not.
+pub const INSIST_CERTAINLY_WITHIN: Duration = Duration::from_secs(5);
+/// After one of them went, the next one is looked for.
+pub const INSIST_AGAIN: Duration = Duration::from_millis(100);
 /// As much of a volume is looked at in one call for what was written of it.
 pub const WRITTEN_MAX: Bytes = Bytes::mib(64);
 /// Writes of a pool that are answered and not on their disk. Many are better for who writes, and worse for

@@ -824,6 +824,7 @@ impl Node {
         self.best_effort.refuse_overdue(&mut self.core, now);
         if self.best_effort.looks_for_slack(now) {
             self.give_up(now);
+            self.core.look_for_stuck_if_any(now);
         }
         self.insist(now);
         self.try_kept_out(now);

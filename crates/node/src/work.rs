@@ -436,18 +436,22 @@ pub fn command_noticed(
 }
 
 /// What has to be done although there will be no slack for it: a part of a record, without which nobody's bytes
-/// become durable, and what a writer has handed in. It waits since `before`. One of a disk goes next.
+/// become durable, and then what writers have handed in. One of a disk goes next, as [`DiskQueue::insist`] says.
 pub(crate) fn insist(
     queue: &mut DiskQueue,
-    (now, before): (Instant, Instant),
+    now: Instant,
+    waits: (Instant, Instant),
     is_writer: impl Fn(StreamId) -> bool,
 ) -> bool {
     let must = |work: &Work, class: &Class| match &work.owner {
-        Owner::Store { .. } => true,
-        Owner::Block { stream, .. } => matches!(class, Class::RealTime(_)) && is_writer(*stream),
-        _ => false,
+        Owner::Store { .. } => Some(0),
+        Owner::Group { .. } => matches!(class, Class::RealTime(_)).then_some(1),
+        Owner::Block { stream, .. } if is_writer(*stream) => {
+            matches!(class, Class::RealTime(_)).then_some(1)
+        }
+        _ => None,
     };
-    queue.insist(now, before, must)
+    queue.insist(now, waits, must)
 }
 
 #[cfg(test)]

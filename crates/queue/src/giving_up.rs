@@ -18,22 +18,37 @@ impl<W> Queue<W> {
         may: impl Fn(&W, &Class) -> bool,
     ) -> Vec<Ended<W>> {
         let now = self.time(now);
-        match self.without_slack(now, before, |queue, key| !queue.commands[key].begun, may) {
+        match self.without_slack(now, before, may) {
             Some(key) => self.end_without_device(now, key),
             None => Vec::new(),
         }
     }
 
-    /// Lets one such request go next, whatever the slack: others may be late for it. Says whether there is one.
+    /// Lets a request go next that others have passed, whatever the slack: others may be late for it. It has waited
+    /// since `waits.0`, and there will be no slack for it; or since `waits.1`, and there was none. `must` says of
+    /// each whether it is one that may not wait for ever, and which go first, the smallest. Says whether there is one.
     pub fn insist(
         &mut self,
         now: Instant,
-        before: Instant,
-        must: impl Fn(&W, &Class) -> bool,
+        waits: (Instant, Instant),
+        must: impl Fn(&W, &Class) -> Option<u8>,
     ) -> bool {
         let now = self.time(now);
-        let found = self.without_slack(now, before, |_, _| true, must);
-        if let Some(key) = found {
+        let mut found: Vec<(u8, u64, u64, bool)> = Vec::new();
+        for long in self.schedule.queues().all_long() {
+            // One under contract waits since it was released.
+            let since = long.times.release.max(long.submitted);
+            let entry = &self.commands[long.key];
+            if let Some(rank) = must(&entry.work, &entry.class).filter(|_| since <= waits.0) {
+                found.push((rank, long.arrival, long.key, since <= waits.1));
+            }
+        }
+        found.sort_unstable();
+        let goes = |queue: &mut Self, &(_, _, key, is_old): &(u8, u64, u64, bool)| {
+            is_old || queue.predicting(|schedule, predict| schedule.never_fits(now, key, predict))
+        };
+        let found = found.iter().take(GIVEN_UP_LOOKS).find(|one| goes(self, one));
+        if let Some(&(_, _, key, _)) = found {
             self.schedule.insist(key);
             self.has_news = true;
         }
@@ -45,19 +60,20 @@ impl<W> Queue<W> {
         &mut self,
         now: Instant,
         before: Instant,
-        may_be: impl Fn(&Self, u64) -> bool,
-        is_meant: impl Fn(&W, &Class) -> bool,
+        may: impl Fn(&W, &Class) -> bool,
     ) -> Option<u64> {
-        let mut from = 0;
-        for _ in 0..GIVEN_UP_LOOKS {
+        let (mut from, mut looks) = (0, 0);
+        while looks < GIVEN_UP_LOOKS {
             let long = self.schedule.queues().long_from(from);
             let long = long.filter(|long| long.arrival >= from && long.submitted <= before);
-            let Some((key, arrival)) = long.map(|long| (long.key, long.arrival)) else { break };
+            let (key, arrival) = long.map(|long| (long.key, long.arrival))?;
             from = arrival + 1;
-            if may_be(self, key)
-                && is_meant(&self.commands[key].work, &self.commands[key].class)
-                && self.predicting(|schedule, predict| schedule.never_fits(now, key, predict))
-            {
+            let entry = &self.commands[key];
+            if entry.begun || !may(&entry.work, &entry.class) {
+                continue; // others behind it are looked at all the same
+            }
+            looks += 1;
+            if self.predicting(|schedule, predict| schedule.never_fits(now, key, predict)) {
                 return Some(key);
             }
         }

@@ -285,27 +285,37 @@ fn flushes_that_would_put_commits_far_apart_do_not_widen_the_profile() {
 /// it everybody's bytes. It goes after a while, and others are late for it.
 #[test]
 fn records_are_written_although_there_is_no_slack_for_the_extents_of_the_log() {
-    let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, |_, profile, _| {
-        Timing::Percent(Box::new(profile.clone()), 100)
-    });
-    create(&mut world, "v", SIZE);
-    fill(&mut world, "v", 1, SIZE);
-    create(&mut world, "w", Bytes::mib(200));
-    let contract = contract(500_000, Bytes::kib(64), Bytes::ZERO);
-    let recorder = Recorder::new("w", 2, contract, Bytes::kib(64), Bytes::mib(200));
-    let tally = recorder.tally();
-    world.add(recorder);
-    world.run_for(Duration::from_secs(10));
-    let (from, to) = (Bytes::ZERO, place(&world.disks[0], 0));
-    world.disks[0].faults.push(Fault::Slow { from, to, percent: 1_000 });
-    world.run_for(Duration::from_secs(60));
-    let slack = world.node.status(world.now()).disks[0].slack;
-    let suspects = observed(&world).suspects;
-    assert!(suspects.iter().any(|suspect| suspect.offset() < to), "{slack}: {suspects:?}");
-    for _ in 0..6 {
-        let before = tally.borrow().durable;
-        world.run_for(Duration::from_secs(20));
-        let now = tally.borrow().durable;
-        assert!(now > before, "nothing became durable in 20 s: {now}, slack {slack}");
+    // Of one stream it is known that there never will be; of several that are apart it is not.
+    for (streams, percent) in [(1, 1_000), (1, 600), (2, 2_000), (2, 1_500), (2, 1_000)] {
+        let mut world = world(config(Policy::SLACK), 1, Bytes::GIB, |_, profile, _| {
+            Timing::Percent(Box::new(profile.clone()), 100)
+        });
+        create(&mut world, "v", SIZE);
+        fill(&mut world, "v", 1, SIZE);
+        let contract = contract(500_000 / streams, Bytes::kib(64), Bytes::ZERO);
+        let mut tallies = Vec::new();
+        for stream in 0..streams {
+            let name = format!("w{stream}");
+            create(&mut world, &name, Bytes::mib(150));
+            let recorder = Recorder::new(&name, 2, contract, Bytes::kib(64), Bytes::mib(150));
+            tallies.push(recorder.tally());
+            world.add(recorder);
+        }
+        world.run_for(Duration::from_secs(10));
+        let (from, to) = (Bytes::ZERO, place(&world.disks[0], 0));
+        world.disks[0].faults.push(Fault::Slow { from, to, percent });
+        world.run_for(Duration::from_secs(60));
+        let slack = world.node.status(world.now()).disks[0].slack;
+        let suspects = observed(&world).suspects;
+        let is_slow = suspects.iter().any(|suspect| suspect.offset() < to);
+        assert!(is_slow, "{streams}, {percent} %, {slack}: {suspects:?}");
+        let durable = || tallies.iter().map(|tally| tally.borrow().durable).collect::<Vec<_>>();
+        for _ in 0..6 {
+            let before = durable();
+            world.run_for(Duration::from_secs(20));
+            let now = durable();
+            let all = before.iter().zip(&now).all(|(before, now)| now > before);
+            assert!(all, "in 20 s: {before:?}, {now:?}, slack {slack}, {percent} %");
+        }
     }
 }

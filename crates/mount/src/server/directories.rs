@@ -85,8 +85,9 @@ impl Server {
         let (file, text) = (File::new(told.ino.0, 0, 0), target.as_os_str().as_bytes());
         let written = file.write(&self.ways, 0, text);
         if let Err(error) = written {
-            let path = self.entry_path(parent, name)?;
-            let _ = self.change(|client| client.remove_volume(&path, Durable::WithNextSync));
+            // By its number: another door may have put something else there.
+            let own = volume(told.ino.0);
+            let _ = self.change(|client| client.remove_volume(&own, Durable::WithNextSync));
             return Err(error);
         }
         file.trim(&self.ways);

@@ -34,11 +34,16 @@ impl Node {
         if self.core.stuck_look.take_if(|due| *due <= now).is_none() {
             return;
         }
-        let before = now.saturating_sub(limits::INSIST_WITHIN);
-        let streams = &self.streams;
+        let waits = [limits::INSIST_WITHIN, limits::INSIST_CERTAINLY_WITHIN];
+        let [never, none] = waits.map(|within| now.saturating_sub(within));
+        let (streams, mut went) = (&self.streams, false);
         let is_writer = |id| streams.get(id).is_some_and(|stream| stream.mode != Mode::Read);
         for disk in &mut self.core.disks {
-            work::insist(&mut disk.queue, (now, before), is_writer);
+            went |= work::insist(&mut disk.queue, now, (never, none), is_writer);
+        }
+        if went {
+            // A record has several parts, one behind the other.
+            self.core.stuck_look = Some(now.saturating_add(limits::INSIST_AGAIN));
         }
         if self.core.commits.running.is_some() {
             self.core.look_for_stuck(now);

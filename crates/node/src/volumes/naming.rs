@@ -324,9 +324,16 @@ impl Node {
         let store = &self.core.store;
         let sees = |id| permission::sees(who, store.volume(id).expect("just found").ownership());
         let under = if directory.is_empty() { String::new() } else { format!("{directory}/") };
-        let (mut all, mut from) = (Vec::new(), format!("{under}{after}"));
+        // A directory that no volume stands for stands where what lies under it does: behind names that begin as
+        // its own and go on with a character before the slash.
+        let below = format!("{under}{after}/");
+        let is_implicit = !after.is_empty()
+            && store.find(&format!("{under}{after}")).is_none()
+            && store.named(&below, &below).next().is_some();
+        let begin = if is_implicit { "0" } else { "" };
+        let (mut all, mut from) = (Vec::new(), format!("{under}{after}{begin}"));
         // A name begins behind all that begin with the one before it.
-        let mut skip_first = !after.is_empty();
+        let mut skip_first = !after.is_empty() && !is_implicit;
         while all.len() < most {
             let Some((found, id)) = store.named(&under, &from).next() else { break };
             let rest = &found[under.len()..];

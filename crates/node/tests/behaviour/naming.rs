@@ -356,3 +356,29 @@ fn a_directory_is_renamed_with_all_of_it_or_not_at_all() {
     assert!(matches!(refused, Err(Error::Invalid { what: "directory", .. })), "{refused:?}");
     assert!((0..=most).all(|number| driver.node.volume(&name("e", number)).is_some()));
 }
+
+/// A directory that is there only because something lies under it stands behind names that begin as its own and
+/// go on with a character before the slash: a list that was asked for in parts began anew there, without end.
+#[test]
+fn a_directory_is_listed_in_parts_of_any_size() {
+    let mut driver = Setup::new(1).open();
+    let names = ["a", "d-", "d.x", "d/e/y", "d/x", "d/z", "e", "e-", "e/x"];
+    for name in names.iter().filter(|name| **name != "e") {
+        make(&mut driver, name, 0o600).unwrap();
+    }
+    for (directory, all) in [("", &["a", "d-", "d.x", "d", "e-", "e"][..]), ("d", &["e", "x", "z"])]
+    {
+        for most in 1..8 {
+            let mut listed: Vec<String> = Vec::new();
+            while listed.len() < 20 {
+                let after = listed.last().map_or("", String::as_str);
+                let some = driver.node.entries(&Who::root(), directory, after, most);
+                if some.is_empty() {
+                    break;
+                }
+                listed.extend(some.into_iter().map(|entry| entry.name));
+            }
+            assert_eq!(listed, all, "{directory:?} by {most}");
+        }
+    }
+}

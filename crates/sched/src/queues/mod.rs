@@ -226,6 +226,11 @@ impl Queues {
         next.map(|(_, &slot)| self.at(slot))
     }
 
+    /// All best effort that was set aside, by arrival.
+    pub fn all_long(&self) -> impl Iterator<Item = &Waiting> {
+        self.long.values().map(|&slot| self.at(slot))
+    }
+
     /// True where the request may run now: it waits, and not behind another of
     /// its flow.
     pub fn may_run(&self, key: u64) -> bool {

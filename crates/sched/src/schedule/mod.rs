@@ -202,7 +202,11 @@ impl Schedule {
         }
         let insisted = self.insisted.take();
         let choice = match insisted.filter(|&key| core.waits_for_slack(key)) {
-            Some(key) => Choice::Start(key),
+            Some(key) => {
+                // It goes without the policy.
+                self.policy.dropped(core.queues.get(key).expect("it waits"));
+                Choice::Start(key)
+            }
             None => self.policy.choose(&mut View { core, now, predict }),
         };
         match choice {
