@@ -101,6 +101,7 @@ pub struct Client {
     shares: bool,
     /// Requests of its streams may be late so often, in parts of a billion.
     miss: Option<u64>,
+    /// Its programs lose nothing while their streams are slowed.
     buffered: bool,
     /// Whose its writes are.
     writer: Option<NonZeroU64>,

@@ -220,7 +220,7 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
     }
 }
 
-/// A writer that was slowed once in its first time has handed over what had waited for it.
+/// A writer that was slowed once within this time hands over bytes that waited for its stream to be opened.
 const CATCHES_UP: Duration = Duration::from_secs(60);
 
 /// What a writer that was slowed would have to ask for at least: a tenth more than it has. Whoever was slowed

@@ -141,7 +141,7 @@ pub(crate) struct Core {
     timers: BTreeSet<(Instant, StreamId)>,
     /// Since the drivers were last told.
     pub timers_changed: bool,
-    /// When it is looked whether something waits that must be done and will have no slack.
+    /// When to look for requests that must be served although they have no slack.
     pub stuck_look: Option<Instant>,
     next_command: u64,
     /// Works that have ended, for their boxes: commands end and come in batches, and the allocator has

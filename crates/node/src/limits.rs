@@ -26,11 +26,11 @@ pub const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 /// contracts stay is given up after so long, and its program told: longer than a contract is likely
 /// to be held for a moment only.
 pub const NO_SLACK_WITHIN: Duration = Duration::from_secs(30);
-/// A part of a record, or what a writer handed in, for which there will be no slack waits so long, and goes then.
+/// A part of a record, or a writer's block, for which there will be no slack goes after so long.
 pub const INSIST_WITHIN: Duration = Duration::from_secs(1);
-/// The same where slack could come, and did not.
-pub const INSIST_CERTAINLY_WITHIN: Duration = Duration::from_secs(5);
-/// After one of them went, the next one is looked for.
+/// One for which slack could come, and did not, goes after so long.
+pub const INSIST_ANYWAY_WITHIN: Duration = Duration::from_secs(5);
+/// When one of them has gone, the next one is looked for after so long.
 pub const INSIST_AGAIN: Duration = Duration::from_millis(100);
 /// As much of a volume is looked at in one call for what was written of it.
 pub const WRITTEN_MAX: Bytes = Bytes::mib(64);

@@ -18,15 +18,28 @@ impl<W> Queue<W> {
         may: impl Fn(&W, &Class) -> bool,
     ) -> Vec<Ended<W>> {
         let now = self.time(now);
-        match self.without_slack(now, before, may) {
-            Some(key) => self.end_without_device(now, key),
-            None => Vec::new(),
+        let (mut from, mut looks) = (0, 0);
+        while looks < GIVEN_UP_LOOKS {
+            let long = self.schedule.queues().long_from(from);
+            let long = long.filter(|long| long.arrival >= from && long.submitted <= before);
+            let Some((key, arrival)) = long.map(|long| (long.key, long.arrival)) else { break };
+            from = arrival + 1;
+            let entry = &self.commands[key];
+            if entry.begun || !may(&entry.work, &entry.class) {
+                continue; // others behind it are looked at all the same
+            }
+            looks += 1;
+            if self.predicting(|schedule, predict| schedule.never_fits(now, key, predict)) {
+                return self.end_without_device(now, key);
+            }
         }
+        Vec::new()
     }
 
-    /// Lets a request go next that others have passed, whatever the slack: others may be late for it. It has waited
-    /// since `waits.0`, and there will be no slack for it; or since `waits.1`, and there was none. `must` says of
-    /// each whether it is one that may not wait for ever, and which go first, the smallest. Says whether there is one.
+    /// Lets one request that others have passed go next, whatever the slack; others may be late for it. It is one
+    /// that has waited since the first of `waits` and for which there will be no slack, or one that has waited
+    /// since the second. `must` gives a rank to each request that may not wait for ever; the smallest goes first.
+    /// Returns whether there was one.
     pub fn insist(
         &mut self,
         now: Instant,
@@ -53,31 +66,6 @@ impl<W> Queue<W> {
             self.has_news = true;
         }
         found.is_some()
-    }
-
-    /// The first request that others have passed since `before`, and for which there will be no slack.
-    fn without_slack(
-        &mut self,
-        now: Instant,
-        before: Instant,
-        may: impl Fn(&W, &Class) -> bool,
-    ) -> Option<u64> {
-        let (mut from, mut looks) = (0, 0);
-        while looks < GIVEN_UP_LOOKS {
-            let long = self.schedule.queues().long_from(from);
-            let long = long.filter(|long| long.arrival >= from && long.submitted <= before);
-            let (key, arrival) = long.map(|long| (long.key, long.arrival))?;
-            from = arrival + 1;
-            let entry = &self.commands[key];
-            if entry.begun || !may(&entry.work, &entry.class) {
-                continue; // others behind it are looked at all the same
-            }
-            looks += 1;
-            if self.predicting(|schedule, predict| schedule.never_fits(now, key, predict)) {
-                return Some(key);
-            }
-        }
-        None
     }
 
     /// Whether anything waits that others pass, because it needs more slack than there mostly is.

@@ -173,7 +173,7 @@ fn make(less: &Less, for_ever: bool, to: &To, common: &Common) -> Result<(), Fai
 /// A second so long from now.
 fn until(lasting: Duration) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    now.saturating_add(lasting.as_nanos() / 1_000_000_000)
+    now.saturating_add(lasting.as_secs())
 }
 
 impl Less {

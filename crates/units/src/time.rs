@@ -47,6 +47,10 @@ impl Duration {
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
+    /// The span in whole seconds, rounded down.
+    pub const fn as_secs(self) -> u64 {
+        self.0 / 1_000_000_000
+    }
     /// The span in seconds, for reports; never for a decision.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9

@@ -10,8 +10,7 @@ use core::cell::RefCell;
 use units::Instant;
 
 impl Core {
-    /// Sees to it that it is looked, after a while, whether something waits that must be done and will have no
-    /// slack.
+    /// Sets a timer to look for requests that must be served although they have no slack.
     pub(crate) fn look_for_stuck(&mut self, now: Instant) {
         if self.stuck_look.is_none() {
             self.stuck_look = Some(now.saturating_add(limits::INSIST_WITHIN));
@@ -19,7 +18,7 @@ impl Core {
         }
     }
 
-    /// The same where anything waits for much slack.
+    /// The same, if any request waits for more slack than there mostly is.
     pub(crate) fn look_for_stuck_if_any(&mut self, now: Instant) {
         if self.stuck_look.is_none() && self.disks.iter().any(|disk| disk.queue.has_long()) {
             self.look_for_stuck(now);
@@ -28,13 +27,13 @@ impl Core {
 }
 
 impl Node {
-    /// Lets go what must be done and will have no slack: after this long others are late for it, which they
-    /// are by less than everything would be late that waits for it.
+    /// Serves parts of records and writers' blocks that have waited too long for slack. Other requests may be
+    /// late for each of them; without this, the requests that wait for it would never be served.
     pub(crate) fn insist(&mut self, now: Instant) {
         if self.core.stuck_look.take_if(|due| *due <= now).is_none() {
             return;
         }
-        let waits = [limits::INSIST_WITHIN, limits::INSIST_CERTAINLY_WITHIN];
+        let waits = [limits::INSIST_WITHIN, limits::INSIST_ANYWAY_WITHIN];
         let [never, none] = waits.map(|within| now.saturating_sub(within));
         let (streams, mut went) = (&self.streams, false);
         let is_writer = |id| streams.get(id).is_some_and(|stream| stream.mode != Mode::Read);

@@ -121,7 +121,7 @@ impl Room {
     pub fn lasts(self, length: Bytes, rate: Rate) -> u64 {
         let room = if self.is_ring { self.size } else { self.size.saturating_sub(length) };
         let time = rate.time_for(room).min(self.keep.unwrap_or(units::Duration::MAX));
-        time.as_nanos() / 1_000_000_000
+        time.as_secs()
     }
 }
 
@@ -435,7 +435,7 @@ impl Camera {
             "its ring kept what is recorded {was}; it keeps it {} now, as the file says",
             age(now)
         );
-        self.tell(self.event("keep", what).with("keep_seconds", now.as_nanos() / 1_000_000_000));
+        self.tell(self.event("keep", what).with("keep_seconds", now.as_secs()));
     }
 
     /// The contract has this rate now.
@@ -630,7 +630,7 @@ impl Camera {
             size_bytes: inner.room.size.get(),
             seconds_left,
             seconds_kept,
-            keep_seconds: inner.room.keep.map(|keep| keep.as_nanos() / 1_000_000_000),
+            keep_seconds: inner.room.keep.map(|keep| keep.as_secs()),
             notes: self.notes(inner, measured),
             given_bytes: inner.meter.total(),
             buffer_bytes: inner.buffer.held() + inner.buffer.waiting(),
@@ -679,9 +679,7 @@ impl Camera {
             notes.push(format!("its ring keeps {}; {file}", words(room.keep)));
         }
         let all = Room { keep: None, ..room }.lasts(Bytes::ZERO, spec.rate);
-        if let Some(keep) =
-            spec.keep.filter(|keep| room.is_ring && all < keep.as_nanos() / 1_000_000_000)
-        {
+        if let Some(keep) = spec.keep.filter(|keep| room.is_ring && all < keep.as_secs()) {
             notes.push(format!(
                 "its `keep` is {}, and at its `rate` its ring has room for {}",
                 age(keep),

@@ -140,10 +140,10 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
             (camera.size_bytes, camera.is_enlarged) = (room.size.get(), true);
             camera.seconds_kept = Some(room.lasts(Bytes::ZERO, spec.rate));
         }
-        needed = needed.saturating_add(if spec.ring { size.round_up(RING_GRAIN) } else { size });
+        needed = needed.saturating_add(rounded(spec, size));
     }
     for (camera, spec) in cameras.iter_mut().zip(&file.cameras) {
-        let wanted = spec.keep.map(|keep| keep.as_nanos() / 1_000_000_000);
+        let wanted = spec.keep.map(|keep| keep.as_secs());
         camera.keep_seconds_wanted =
             wanted.filter(|wanted| camera.seconds_kept.is_some_and(|kept| kept < *wanted));
     }
@@ -287,10 +287,14 @@ fn text(found: &Found) -> String {
         )
 }
 
+/// The size that its volume gets: a ring is rounded up, on one disk to this.
+fn rounded(spec: &Spec, size: Bytes) -> Bytes {
+    if spec.ring { size.round_up(RING_GRAIN) } else { size }
+}
+
 /// The room of a volume that is made with this size.
 fn made(spec: &Spec, size: Bytes) -> Room {
-    // A ring is rounded up, on one disk to this.
-    let size = if spec.ring { size.round_up(RING_GRAIN) } else { size };
+    let size = rounded(spec, size);
     let size = spec.grow_to.map_or(size, |limit| limit.max(size));
     Room { size, is_ring: spec.ring, keep: spec.keep }
 }

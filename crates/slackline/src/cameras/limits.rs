@@ -63,3 +63,5 @@ pub const FOLLOWED_WITHIN: Duration = Duration::from_secs(2);
 pub const STATUS_WITHIN: Duration = Duration::from_secs(1);
 /// Whoever asks there has an answer within this, or none: some may be before him.
 pub const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+/// `slackline status` waits no longer for supervisors: one that was stopped does not answer.
+pub const BRIEFLY: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@
 //! not take the answer keeps nobody waiting.
 
 use super::file::File;
-use super::limits::{ANSWERED_WITHIN, STATUS_WITHIN};
+use super::limits::{ANSWERED_WITHIN, BRIEFLY, STATUS_WITHIN};
 use super::shown::Snapshot;
 use crate::failure::Failure;
 use std::fs::{DirBuilder, Permissions};
@@ -62,7 +62,7 @@ fn all_in(directories: impl IntoIterator<Item = PathBuf>) -> Vec<Snapshot> {
     let asked = places.into_iter().map(|place| bounded(move || ask_at(&[place], Path::new(""))));
     // All are asked before one is waited for.
     let asked: Vec<_> = asked.flatten().collect();
-    let until = Instant::now() + ANSWERED_WITHIN;
+    let until = Instant::now() + BRIEFLY;
     let left = |now| until.saturating_duration_since(now);
     let told = asked.iter().map(|told| told.recv_timeout(left(Instant::now())));
     told.filter_map(|told| told.ok()?.ok()).collect()
