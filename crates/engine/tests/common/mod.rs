@@ -74,7 +74,7 @@ pub fn options() -> Options {
 pub fn volume(pool: &Pool, name: &str, size: Bytes) {
     let placement = Placement::default();
     let op = Op::VolumeCreate { name: name.into(), size, placement, access: Default::default() };
-    assert!(matches!(pool.call(op), Ok(Reply::Done)));
+    assert!(matches!(pool.call(op), Ok(Reply::Made { .. })));
 }
 
 pub fn contract(rate: &str, block: Bytes) -> Contract {
