@@ -4,6 +4,7 @@
 //! is durable with the next sync of anybody.
 
 use crate::{Client, Result, http, volume_path};
+use std::num::NonZeroU16;
 use units::{Bytes, Duration};
 use wire::control::{
     Access, CopyRecorded, Entries, EntriesAsk, Entry, FileAsk, FileFacts, FileFound, Moment,
@@ -25,10 +26,19 @@ pub enum Durable {
 pub enum Replace<'a> {
     /// It is in the way.
     Nothing,
-    /// It is removed, in the same step.
-    Remove,
-    /// It gets this name, in the same step.
-    KeepAs(&'a str),
+    /// The volume of this number is removed in the same step; another one is in the way.
+    Remove(u64),
+    /// The volume of this number gets this name in the same step; another one is in the way.
+    KeepAs(u64, &'a str),
+}
+
+/// What has a name.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// A volume.
+    Volume(FileFacts),
+    /// A directory that is there only because volumes lie under it, with its whole name.
+    Directory(String),
 }
 
 impl Durable {
@@ -41,18 +51,20 @@ impl Durable {
 }
 
 impl Client {
-    /// A volume as a file has it, by its name, or by its number behind a slash. None of a
-    /// directory that is there only because volumes lie under it.
-    pub fn file_facts(&self, name: &str) -> Result<Option<FileFacts>> {
+    /// A volume as a file has it, or a directory: by its name, by its number behind a slash, or as
+    /// `/NUMBER/PATH` by its path below the directory with this number.
+    pub fn file_facts(&self, name: &str) -> Result<Found> {
         let ask = FileAsk { name: name.into(), writer: self.writer };
         let found: FileFound = http::call(self.socket(), "POST", "/v1/file", Some(&ask))?;
-        Ok(found.file)
+        let directory = || found.directory.unwrap_or_else(|| name.into());
+        Ok(found.file.map_or_else(|| Found::Directory(directory()), Found::Volume))
     }
 
-    /// What lies directly under a directory, from behind `after` on, a thousand at the most; what
-    /// lies under none where `directory` is empty.
-    pub fn entries(&self, directory: &str, after: &str) -> Result<Vec<Entry>> {
-        let ask = EntriesAsk { directory: directory.into(), after: after.into() };
+    /// What lies directly under a directory, given as for [`Client::file_facts`], from behind `after`
+    /// on, at most so many and at most a thousand; what lies under none where `directory` is empty.
+    pub fn entries(&self, directory: &str, after: &str, most: u16) -> Result<Vec<Entry>> {
+        let (directory, after) = (directory.into(), after.into());
+        let ask = EntriesAsk { directory, after, most: NonZeroU16::new(most) };
         let found: Entries = http::call(self.socket(), "POST", "/v1/entries", Some(&ask))?;
         Ok(found.entries)
     }
@@ -137,21 +149,22 @@ impl Client {
         Ok(synced.run)
     }
 
-    /// Gives a volume, or all that lies under a directory, another name.
+    /// Gives a volume, or all that lies under a directory, another name; with `is` none but the volume
+    /// of this number ([`Code::OtherVolume`](crate::Code::OtherVolume)).
     pub fn volume_rename(
         &self,
-        name: &str,
+        (name, is): (&str, Option<u64>),
         to: &str,
         rename: Replace<'_>,
         durable: Durable,
     ) -> Result<()> {
         let path = durable.path(&format!("{}/rename", volume_path(name)));
-        let (replace, keep_as) = match rename {
-            Replace::Nothing => (false, None),
-            Replace::Remove => (true, None),
-            Replace::KeepAs(name) => (true, Some(name.into())),
+        let (only, keep_as) = match rename {
+            Replace::Nothing => (None, None),
+            Replace::Remove(only) => (Some(only), None),
+            Replace::KeepAs(only, name) => (Some(only), Some(name.into())),
         };
-        let rename = VolumeRename { to: to.into(), replace, keep_as };
+        let rename = VolumeRename { to: to.into(), replace: only.is_some(), keep_as, is, only };
         http::exchange(self.socket(), "POST", &path, Some(&rename)).map(drop)
     }
 
@@ -180,8 +193,15 @@ impl Client {
         http::call(self.socket(), "PUT", &path, Some(access))
     }
 
-    /// As [`Client::volume_delete`].
-    pub fn remove_volume(&self, name: &str, durable: Durable) -> Result<()> {
-        http::call_without_answer(self.socket(), "DELETE", &durable.path(&volume_path(name)))
+    /// As [`Client::volume_delete`]; with `only` none but the volume of this number
+    /// ([`Code::OtherVolume`](crate::Code::OtherVolume)).
+    pub fn remove_volume(&self, name: &str, only: Option<u64>, durable: Durable) -> Result<()> {
+        let path = durable.path(&volume_path(name));
+        let path = match only {
+            Some(number) if path.contains('?') => format!("{path}&only={number}"),
+            Some(number) => format!("{path}?only={number}"),
+            None => path,
+        };
+        http::call_without_answer(self.socket(), "DELETE", &path)
     }
 }

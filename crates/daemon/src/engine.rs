@@ -157,8 +157,8 @@ impl Pool for engine::Pool {
         self.space()
     }
 
-    fn is_directory(&self, who: &Who, name: &str) -> bool {
-        self.is_directory(who, name)
+    fn directory(&self, who: &Who, name: &str) -> Option<String> {
+        self.directory(who, name)
     }
 
     fn names(&self) -> Vec<(String, Ownership)> {

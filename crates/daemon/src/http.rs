@@ -60,6 +60,9 @@ struct Urgency {
     priority: Option<wire_api::Priority>,
 }
 
+/// So often a name is looked up that is given to another volume all the time.
+const LOOKS: u32 = 8;
+
 /// A volume that somebody may use, as it was when he asked.
 struct Found {
     name: String,
@@ -132,22 +135,41 @@ async fn data_get(
     asked: HeaderMap,
 ) -> Result<Response, Failure> {
     let service = told(service)?;
-    let found = Found::new(&control, &peer, name, Act::Read)?;
+    for _ in 1..LOOKS {
+        let carriage = carriage.clone();
+        match get(&control, &peer, name.clone(), &service, (&method, carriage, &asked)).await {
+            // Another volume got the name since: nothing of the one before was given yet.
+            Err(failure) if is_gone(&failure) && control.entry.0.volume_id(&name).is_some() => {}
+            ended => return ended,
+        }
+    }
+    get(&control, &peer, name, &service, (&method, carriage, &asked)).await
+}
+
+/// One look at the name, and what it gives.
+async fn get(
+    control: &Control,
+    peer: &crate::quotas::Peer,
+    name: String,
+    service: &Told,
+    (method, carriage, asked): (&Method, Carriage, &HeaderMap),
+) -> Result<Response, Failure> {
+    let found = Found::new(control, peer, name, Act::Read)?;
     let mut headers = found.headers();
-    if let Some(status) = conditions::precondition(&asked, &found.tag) {
+    if let Some(status) = conditions::precondition(asked, &found.tag) {
         return match status {
             StatusCode::NOT_MODIFIED => Ok((status, headers).into_response()),
             _ => Err(changed()),
         };
     }
     let length = found.status.length;
-    let (status, range) = match conditions::range(&asked, &found.tag, length) {
+    let (status, range) = match conditions::range(asked, &found.tag, length) {
         Wanted::All => (StatusCode::OK, Bytes::ZERO..length),
         Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         Wanted::Nothing => return Ok(unsatisfiable(length, headers)),
     };
     let start = found.status.start.unwrap_or_default();
-    if range.start < start && method != Method::HEAD {
+    if range.start < start && *method != Method::HEAD {
         return Ok(given_up(start, headers));
     }
     if status == StatusCode::PARTIAL_CONTENT {
@@ -158,14 +180,14 @@ async fn data_get(
     headers.insert(header::CONTENT_TYPE, kind);
     let len = headers::ContentLength(range.end.saturating_sub(range.start).get());
     headers::HeaderMapExt::typed_insert(&mut headers, len);
-    if method == Method::HEAD || range.is_empty() {
+    if *method == Method::HEAD || range.is_empty() {
         return Ok((status, headers, Body::empty()).into_response());
     }
     let body = match service.rate {
-        Some(rate) => read::under_contract(&control, &peer, found, range, (rate, carriage)).await?,
+        Some(rate) => read::under_contract(control, peer, found, range, (rate, carriage)).await?,
         None => {
             let how = (service.priority, carriage);
-            read::best_effort(&control, &peer, found, range, how).await?
+            read::best_effort(control, peer, found, range, how).await?
         }
     };
     Ok((status, headers, body).into_response())
@@ -208,10 +230,19 @@ async fn data_put(
         return Err(changed());
     }
     let place = conditions::place(&asked)?;
-    let known = found.known.clone();
-    write::write(&control, &peer, found, place, priority, (body, turn)).await?;
-    let after = Found::new(&control, &peer, known, Act::Write)?;
+    let (known, name) = (found.known.clone(), found.name.clone());
+    let written = write::write(&control, &peer, found, place, priority, (body, turn)).await;
+    let after = written.and_then(|()| Found::new(&control, &peer, known, Act::Write));
+    let after = after.map_err(|failure| match is_gone(&failure) {
+        true => Failure::from(node::Error::OtherVolume { name }),
+        false => failure,
+    })?;
     Ok((StatusCode::NO_CONTENT, after.headers()).into_response())
+}
+
+/// Whether the volume that was found by its name is there no more.
+fn is_gone(failure: &Failure) -> bool {
+    failure.code() == Code::NoSuchVolume
 }
 
 /// The service that was asked for; its rate as a quantity.

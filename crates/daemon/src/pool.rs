@@ -214,9 +214,9 @@ pub trait Pool: Send + Sync + 'static {
         let disks = self.status().disks;
         (disks.iter().map(|disk| disk.capacity).sum(), disks.iter().map(|disk| disk.free).sum())
     }
-    /// Whether something lies under a name: [`node::Node::is_directory`].
-    fn is_directory(&self, _: &Who, _name: &str) -> bool {
-        false
+    /// The whole name of a directory that no volume stands for: [`node::Node::directory`].
+    fn directory(&self, _: &Who, _name: &str) -> Option<String> {
+        None
     }
     /// Names and owners of all volumes, the oldest first.
     fn names(&self) -> Vec<(String, Ownership)> {

@@ -67,6 +67,16 @@ pub fn of(error: &Error) -> Problem {
             format!("there is no volume \"{name}\""),
             "list those that you may see with `slackline volume list`",
         ),
+        Error::NotEmpty { name } => Problem::new(
+            Code::NotEmpty,
+            format!("the directory \"{name}\" is not empty"),
+            "remove what lies under it first",
+        ),
+        Error::OtherVolume { name } => Problem::new(
+            Code::OtherVolume,
+            format!("the volume that was meant is not called \"{name}\" any more"),
+            "look at what has this name, and ask again",
+        ),
         Error::NotPermitted { name, act } => Problem::new(
             match act {
                 node::Act::Read | node::Act::Write => Code::NotPermitted,
@@ -527,6 +537,8 @@ mod tests {
                 }),
             },
             Error::NoSuchVolume { name: name() },
+            Error::NotEmpty { name: name() },
+            Error::OtherVolume { name: name() },
             Error::NotPermitted { name: name(), act: node::Act::Write },
             Error::OnlyRoot { what: "it" },
             Error::WouldCut { name: name(), recorded: asked, size: free },

@@ -338,8 +338,8 @@ impl Core {
         (space.total, space.free)
     }
 
-    pub(crate) fn is_directory(&self, who: &Who, name: &str) -> bool {
-        self.lock().node.is_directory(who, name)
+    pub(crate) fn directory(&self, who: &Who, name: &str) -> Option<String> {
+        self.lock().node.directory(who, name)
     }
 
     /// Names and owners of all volumes, with the lock taken for some of them at a time.

@@ -552,9 +552,9 @@ impl Pool {
         self.core.space()
     }
 
-    /// Whether something lies under a name ([`Node::is_directory`]).
-    pub fn is_directory(&self, who: &Who, name: &str) -> bool {
-        self.core.is_directory(who, name)
+    /// The whole name of a directory that no volume stands for ([`Node::directory`]).
+    pub fn directory(&self, who: &Who, name: &str) -> Option<String> {
+        self.core.directory(who, name)
     }
 
     /// Names and owners of all volumes, the oldest first.

@@ -105,7 +105,7 @@ fn whatever_was_durable_survives_a_kill_at_any_moment() {
             check(&bytes[..len], at.get());
             at += BLOCK;
         }
-        assert!(matches!(pool.call(Op::VolumeDelete { name }), Ok(Reply::Done)));
+        assert!(matches!(pool.call(Op::VolumeDelete { name, only: None }), Ok(Reply::Done)));
         pool.shutdown().unwrap();
     }
 }

@@ -9,7 +9,7 @@
 use crate::attributes::{errno, volume};
 use crate::connections::Connections;
 use crate::overlaps::Overlaps;
-use client::{Code, Durable, Error};
+use client::{Code, Durable, Error, Found};
 use fuser::Errno;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use units::Bytes;
@@ -76,8 +76,8 @@ impl File {
     /// note meanwhile what he asked before a write that this call has to see.
     fn look(&self, ways: &Connections) -> Ended<u64> {
         let name = volume(self.inode);
-        let facts = ways.ask(|client| client.file_facts(&name)).map_err(|e| errno(&e))?;
-        let facts = facts.ok_or(Errno::EIO)?;
+        let found = ways.ask(|client| client.file_facts(&name)).map_err(|e| errno(&e))?;
+        let Found::Volume(facts) = found else { return Err(Errno::EIO) };
         let length = facts.length_bytes.get();
         self.found(length, facts.size_bytes.get());
         Ok(length)
@@ -297,7 +297,7 @@ impl File {
         let size = extent.length.next_multiple_of(EXTENT).max(extent.wanted);
         if size < extent.reserved {
             let found = ways.client.file_facts(&name);
-            if !matches!(found, Ok(Some(facts)) if facts.size_bytes.get() == grown_to) {
+            if !matches!(found, Ok(Found::Volume(facts)) if facts.size_bytes.get() == grown_to) {
                 // Another door has reserved what is there now.
                 return;
             }

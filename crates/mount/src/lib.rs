@@ -2,7 +2,8 @@
 //! its own that uses the client library as any program does.
 //!
 //! `tree` knows paths and inodes, `attributes` what the kernel is told of a file, `file` the bytes
-//! of an open one, `overlaps` its reads and writes at the same time, `connections` the ways to the daemon, `contracts` the extended attributes,
+//! of an open one, `overlaps` its reads and writes at the same time, `going` which files are opened and
+//! removed at this moment, `connections` the ways to the daemon, `contracts` the extended attributes,
 //! `unsynced` what is not durable yet, `slow` reads that wait for a stream, and
 //! `server` speaks FUSE. Invariants: a call of a program that the daemon has answered is seen by
 //! everybody, whichever door he uses; one that `fsync` has answered is durable, or `fsync` has
@@ -14,6 +15,7 @@ mod cached;
 mod connections;
 pub mod contracts;
 mod file;
+mod going;
 mod lock;
 mod overlaps;
 mod removed;

@@ -1,18 +1,25 @@
 //! Files that were removed while somebody has them open here: they live on under a name of ours
-//! until they are closed, as a file without a name does.
+//! until they are closed, as a file without a name does. Symbolic links that are being made have such
+//! a name until they are whole.
 //!
 //! Invariant: such a name says which process has the file open, so that another one can remove
 //! what a process that was killed has left behind, and nothing else.
 
 use client::{Client, Durable};
 use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Below this directory they lie; it is not shown.
 pub use client::control::REMOVED_DIRECTORY as DIRECTORY;
 
+/// So many are asked for at a time.
+const ENTRIES: u16 = 1000;
+
 /// Names for the files of one process.
 pub struct Names {
     prefix: String,
+    /// How many files got a name before they have their own.
+    made: AtomicU64,
 }
 
 /// When a process began, in the kernel's own count.
@@ -33,12 +40,18 @@ impl Names {
     pub fn new() -> Self {
         let pid = std::process::id().to_string();
         let began = began(&pid).unwrap_or_default();
-        Self { prefix: format!("{DIRECTORY}/{}.{pid}.{began}.", boot()) }
+        let prefix = format!("{DIRECTORY}/{}.{pid}.{began}.", boot());
+        Self { prefix, made: AtomicU64::new(0) }
     }
 
     /// For the volume behind an inode.
     pub fn of(&self, inode: u64) -> String {
         format!("{}{inode}", self.prefix)
+    }
+
+    /// For what is shown under its own name when it is whole.
+    pub fn of_new(&self) -> String {
+        format!("{}new{}", self.prefix, self.made.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -51,12 +64,15 @@ fn is_left_behind(name: &str, boot: &str) -> bool {
 
 /// Removes what processes that are gone have left behind.
 pub fn sweep(client: &Client) {
-    let boot = boot();
-    let Ok(entries) = client.entries(DIRECTORY, "") else { return };
-    for entry in entries.iter().filter(|entry| is_left_behind(&entry.name, &boot)) {
-        // Somebody else may sweep, too.
-        let name = format!("{DIRECTORY}/{}", entry.name);
-        let _ = client.remove_volume(&name, Durable::WithNextSync);
+    let (boot, mut after) = (boot(), String::new());
+    while let Ok(entries) = client.entries(DIRECTORY, &after, ENTRIES) {
+        let Some(last) = entries.last() else { return };
+        after.clone_from(&last.name);
+        for entry in entries.iter().filter(|entry| is_left_behind(&entry.name, &boot)) {
+            // Somebody else may sweep, too.
+            let name = format!("{DIRECTORY}/{}", entry.name);
+            let _ = client.remove_volume(&name, None, Durable::WithNextSync);
+        }
     }
 }
 

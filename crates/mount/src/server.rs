@@ -12,12 +12,13 @@ use crate::cached::Cached;
 use crate::connections::Connections;
 use crate::contracts;
 use crate::file::File;
+use crate::going::Going;
 use crate::lock::locked;
 use crate::removed::Names;
 use crate::slow::Slow;
 use crate::tree::{self, ROOT, Tree};
 use client::control::{Access, FileFacts, FileKind, Permissions, VolumeTimes};
-use client::{Code, Durable, Error};
+use client::{Code, Durable, Error, Found};
 use fuser::{
     AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation,
     INodeNo, InitFlags, KernelConfig, LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr,
@@ -57,6 +58,7 @@ pub(crate) struct Server {
     ways: Arc<Connections>,
     tree: Tree,
     open: Mutex<Opened>,
+    going: Going,
     slow: Slow,
     names: Names,
     whose: (u32, u32),
@@ -105,6 +107,7 @@ impl Server {
             ways,
             tree: Tree::default(),
             open: Mutex::default(),
+            going: Going::default(),
             slow: Slow::default(),
             names: Names::new(),
             whose: own,
@@ -125,35 +128,51 @@ impl Server {
         ended.map_err(|error| failed(&error))
     }
 
-    fn path(&self, directory: u64) -> Ended<String> {
-        if let Some(path) = self.tree.path(directory) {
-            return Ok(path);
+    /// What a directory is asked for by: its number, or its path where no volume stands for it.
+    fn place(&self, directory: u64) -> Ended<String> {
+        match tree::is_implicit(directory) {
+            true => self.tree.path(directory).ok_or(Errno::ESTALE),
+            false => Ok(volume(directory)),
         }
-        if tree::is_implicit(directory) {
-            return Err(Errno::ESTALE);
-        }
-        let found = self.find(&volume(directory))?;
-        let facts =
-            found.filter(|facts| facts.kind == FileKind::Directory).ok_or(Errno::ENOTDIR)?;
-        self.tree.know(directory, &facts.name);
-        Ok(facts.name)
     }
 
-    /// The path of an entry of a directory; names of ours are nobody's.
-    fn entry_path(&self, parent: u64, name: &OsStr) -> Ended<String> {
-        let path = tree::join(&self.path(parent)?, text(name)?);
-        if path == crate::removed::DIRECTORY || path.starts_with(".slackline-removed/") {
+    /// What a directory is called now.
+    fn path(&self, directory: u64) -> Ended<String> {
+        if tree::is_implicit(directory) {
+            return self.place(directory);
+        }
+        match self.find(&volume(directory))? {
+            Found::Volume(facts) if facts.kind == FileKind::Directory => Ok(facts.name),
+            _ => Err(Errno::ENOTDIR),
+        }
+    }
+
+    /// What an entry of a directory is asked for by; names of ours are nobody's.
+    fn entry(&self, parent: u64, name: &OsStr) -> Ended<String> {
+        let name = text(name)?;
+        if parent == ROOT && name == crate::removed::DIRECTORY {
             return Err(Errno::ENOENT);
         }
-        if path.len() > client::VOLUME_NAME_MAX {
+        let place = self.place(parent)?;
+        let above = if tree::is_implicit(parent) { place.len() } else { 0 };
+        if above + name.len() > client::VOLUME_NAME_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        Ok(path)
+        Ok(tree::join(&place, name))
     }
 
-    /// What is at a path; none of a directory that no volume stands for.
-    fn find(&self, path: &str) -> Ended<Option<FileFacts>> {
-        let found = self.ways.ask(|client| client.file_facts(path));
+    /// Why a name was refused that an entry of a directory was to get.
+    fn refused(&self, parent: u64, name: &OsStr, error: Errno) -> Errno {
+        let is_long = |path: String| path.len() + 1 + name.len() > client::VOLUME_NAME_MAX;
+        match error {
+            Errno::EINVAL if self.path(parent).is_ok_and(is_long) => Errno::ENAMETOOLONG,
+            other => other,
+        }
+    }
+
+    /// What has this name, or is asked for in another way.
+    fn find(&self, name: &str) -> Ended<Found> {
+        let found = self.ways.ask(|client| client.file_facts(name));
         found.map_err(|error| match &error {
             // A name that no volume can have.
             Error::Problem(problem) if problem.code == Code::Invalid => Errno::ENOENT,
@@ -161,23 +180,19 @@ impl Server {
         })
     }
 
-    /// What the kernel is told of what is at a path.
-    fn told(&self, path: &str, found: Option<&FileFacts>) -> FileAttr {
+    /// What the kernel is told of what was found.
+    fn told(&self, found: &Found) -> FileAttr {
         match found {
-            Some(facts) => {
-                let told = attributes::of(facts);
-                if facts.kind == FileKind::Directory {
-                    self.tree.know(told.ino.0, path);
-                }
+            Found::Volume(facts) => {
                 self.found(facts);
-                told
+                attributes::of(facts)
             }
-            None => {
-                let inode = tree::implicit(path);
-                self.tree.know(inode, path);
-                attributes::of_directory(inode, self.whose, self.since)
-            }
+            Found::Directory(path) => self.told_of_directory(self.tree.know(path)),
         }
+    }
+
+    fn told_of_directory(&self, inode: u64) -> FileAttr {
+        attributes::of_directory(inode, self.whose, self.since)
     }
 
     /// An open file hears what was just found of it.
@@ -196,7 +211,7 @@ impl Server {
         if tree::is_implicit(ino) {
             return Err(Errno::EISDIR);
         }
-        let facts = self.find(&volume(ino))?.ok_or(Errno::EIO)?;
+        let Found::Volume(facts) = self.find(&volume(ino))? else { return Err(Errno::EIO) };
         Ok(Arc::new(File::new(ino, facts.length_bytes.get(), facts.size_bytes.get())))
     }
 
@@ -207,25 +222,27 @@ impl Server {
                 // A volume may stand for it by now; it keeps its number here.
                 self.find(&path)?;
             }
-            return Ok(attributes::of_directory(ino, self.whose, self.since));
+            return Ok(self.told_of_directory(ino));
         }
-        let facts = self.find(&volume(ino)).map_err(|error| match error {
-            Errno::ENOENT => Errno::ESTALE,
-            other => other,
-        })?;
-        let facts = facts.ok_or(Errno::ESTALE)?;
-        self.found(&facts);
-        let mut told = attributes::of(&facts);
+        let mut told = self.told(&self.find_open(ino)?);
         if locked(&self.open).nameless.contains_key(&ino) {
             told.nlink = 0;
         }
         Ok(told)
     }
 
+    /// What an inode stands for that the kernel has; it looks again at the name where that is gone.
+    fn find_open(&self, ino: u64) -> Ended<Found> {
+        self.find(&volume(ino)).map_err(|error| match error {
+            Errno::ENOENT => Errno::ESTALE,
+            other => other,
+        })
+    }
+
     /// Where the next data or the next hole is. All of a file is data to those who look for holes,
     /// but what a ring has given up.
     fn sought(&self, ino: u64, offset: i64, whence: i32) -> Ended<i64> {
-        let facts = self.find(&volume(ino))?.ok_or(Errno::ENXIO)?;
+        let Found::Volume(facts) = self.find(&volume(ino))? else { return Err(Errno::ENXIO) };
         let (start, end) = (facts.start_bytes.get(), facts.length_bytes.get());
         let at = u64::try_from(offset).ok().filter(|&at| at < end).ok_or(Errno::ENXIO)?;
         let found = match whence {
@@ -582,7 +599,7 @@ impl Filesystem for Server {
             let told = &entry.told;
             let is_full = reply.add(told.ino, next, &entry.name, &KNOWN_FOR, told, Generation(0));
             if let (false, Some(path)) = (is_full, &entry.path) {
-                self.tree.know(told.ino.0, path);
+                self.tree.know(path);
             }
             is_full
         });

@@ -2,53 +2,40 @@
 //! volume stands for has one that its path gives.
 //!
 //! Invariant: of every directory that the kernel knows and that no volume stands for the path is
-//! known here, as it is after the renames that were made here. The path of one that a volume
-//! stands for is the volume's name, whoever renames it: what is known of it here is old after
-//! `PATH_KNOWN_FOR`.
+//! known here, as it is after the renames that were made here. What a volume stands for is asked for
+//! by its number, so that it is the same whoever has renamed it.
 
 use crate::lock::locked;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
 /// The inode of the directory that is mounted.
 pub const ROOT: u64 = 1;
 /// Set in the inodes of directories that no volume stands for.
 const IMPLICIT: u64 = 1 << 63;
 
-/// For so long the path of a directory is known that another door may rename.
-const PATH_KNOWN_FOR: Duration = Duration::from_secs(1);
-
-/// The directories that the kernel knows.
+/// The directories that the kernel knows and that no volume stands for.
 #[derive(Default)]
 pub struct Tree {
-    paths: Mutex<HashMap<u64, Known>>,
-}
-
-/// A path, and since when it is known.
-struct Known {
-    path: String,
-    since: Instant,
+    paths: Mutex<HashMap<u64, String>>,
 }
 
 impl Tree {
-    /// The path of a directory; none of one that is not known, or not any more, or of what is
-    /// none.
+    /// The path of a directory that no volume stands for; none of one that is not known, or not
+    /// any more.
     pub fn path(&self, directory: u64) -> Option<String> {
-        if directory == ROOT {
-            return Some(String::new());
+        match directory {
+            ROOT => Some(String::new()),
+            _ => locked(&self.paths).get(&directory).cloned(),
         }
-        let paths = locked(&self.paths);
-        let known = paths.get(&directory)?;
-        let is_fresh = is_implicit(directory) || known.since.elapsed() < PATH_KNOWN_FOR;
-        is_fresh.then(|| known.path.clone())
     }
 
-    /// The kernel is told of a directory.
-    pub fn know(&self, directory: u64, path: &str) {
-        let known = Known { path: path.into(), since: Instant::now() };
-        locked(&self.paths).insert(directory, known);
+    /// The kernel is told of a directory that has this path and no volume. Gives its inode.
+    pub fn know(&self, path: &str) -> u64 {
+        let directory = implicit(path);
+        locked(&self.paths).insert(directory, path.into());
+        directory
     }
 
     /// The kernel does not know it any more.
@@ -59,7 +46,7 @@ impl Tree {
     /// All that lay under `from`, and itself, lies under `to`.
     pub fn rename(&self, from: &str, to: &str) {
         let under = format!("{from}/");
-        for Known { path, .. } in locked(&self.paths).values_mut() {
+        for path in locked(&self.paths).values_mut() {
             if path == from {
                 *path = to.into();
             } else if let Some(rest) = path.strip_prefix(&under) {
@@ -98,11 +85,9 @@ mod tests {
     #[test]
     fn what_lies_under_a_renamed_directory_goes_with_it_and_its_neighbours_stay() {
         let tree = Tree::default();
-        for (inode, path) in [(2, "a"), (3, "a/b"), (4, "ab"), (5, "c/a")] {
-            tree.know(inode, path);
-        }
+        let inodes = ["a", "a/b", "ab", "c/a"].map(|path| tree.know(path));
         tree.rename("a", "x/y");
-        let paths = [2, 3, 4, 5].map(|inode| tree.path(inode).unwrap());
+        let paths = inodes.map(|inode| tree.path(inode).unwrap());
         assert_eq!(paths, ["x/y", "x/y/b", "ab", "c/a"]);
         assert_eq!(tree.path(ROOT), Some(String::new()));
         assert_eq!(join("", "a"), "a");

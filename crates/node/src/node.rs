@@ -474,8 +474,16 @@ impl Node {
         Ok(())
     }
 
-    pub(crate) fn delete(&mut self, now: Instant, name: &str) -> Result<(), Error> {
+    pub(crate) fn delete(
+        &mut self,
+        now: Instant,
+        name: &str,
+        only: Option<VolumeId>,
+    ) -> Result<(), Error> {
         let volume = self.find(name)?;
+        if only.is_some_and(|only| only != volume) {
+            return Err(Error::OtherVolume { name: name.into() });
+        }
         self.check_removable(volume)?;
         self.check_idle(volume, name)?;
         self.core.abandon_moves(Some(volume));

@@ -86,7 +86,7 @@ fn contracts_of_twenty_volumes_hold_from_the_first_request_after_a_power_cut() {
     assert_eq!(serve(&mut world, 7, "v6", first), Ok(Reply::Done));
     assert_eq!(serve(&mut world, 7, "v6", default), Ok(Reply::Done));
     assert_eq!(serve(&mut world, 7, "v19", first), Ok(Reply::Done));
-    assert_eq!(world.call(Op::VolumeDelete { name: "v19".into() }), Ok(Reply::Done));
+    assert_eq!(world.call(Op::VolumeDelete { name: "v19".into(), only: None }), Ok(Reply::Done));
     for (name, start) in [("v7", 0), ("v8", 1)] {
         let contract = contract(300_000, Bytes::kib(256), Bytes::ZERO);
         let start = Bytes::mib(start);
@@ -210,7 +210,10 @@ fn setting_a_volume_anew_or_deleting_it_ends_what_does_not_fit() {
         let (mut world, config, _) = late_host(config);
         let (name, _) = world.node.kept_out().next().unwrap();
         if delete {
-            assert_eq!(world.call(Op::VolumeDelete { name: name.clone() }), Ok(Reply::Done));
+            assert_eq!(
+                world.call(Op::VolumeDelete { name: name.clone(), only: None }),
+                Ok(Reply::Done)
+            );
         } else {
             let lower = InTime {
                 len: Bytes::kib(4),

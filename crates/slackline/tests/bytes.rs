@@ -425,7 +425,7 @@ fn a_volume_grows_whatever_it_is_called_by_then() {
     let limit = client::units::Bytes::mib(100);
     let mut writer = client.growing_writer("v", contract, Default::default(), limit).unwrap();
     let now = client::Durable::Now;
-    client.volume_rename("v", "w", client::Replace::Nothing, now).unwrap();
+    client.volume_rename(("v", None), "w", client::Replace::Nothing, now).unwrap();
     client.volume_create(&new).unwrap();
     let bytes = noise(12, 20_000_000).bytes();
     std::io::Write::write_all(&mut writer, &bytes).unwrap();

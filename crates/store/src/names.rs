@@ -17,7 +17,8 @@ pub const REMOVED_DIRECTORY: &str = ".slackline-removed";
 pub(crate) const VOLUME_NAME_RULE: &str = "1 to 255 bytes of any characters but control ones; parts between '/' are not empty, '.' or '..'";
 
 /// A volume's name is a path: its parts stand between slashes, and none of them is empty, so that
-/// `/NUMBER` is no name and can stand for the volume of that number.
+/// `/NUMBER` is no name and can stand for the volume of that number, and `/NUMBER/PATH` for what has
+/// this path below the directory of that number, whatever the directory is called by then.
 pub(crate) fn is_volume_name(name: &str) -> bool {
     (1..=VOLUME_NAME_MAX).contains(&name.len())
         && !name.chars().any(char::is_control)
@@ -31,6 +32,13 @@ pub(crate) fn number_in(name: &str) -> Option<u64> {
         return None;
     }
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+}
+
+/// The number of a directory, and the path below it, in `/NUMBER/PATH`.
+pub(crate) fn below_number(name: &str) -> Option<(u64, &str)> {
+    let (_, below) = name.strip_prefix('/')?.split_once('/')?;
+    let number = number_in(&name[..name.len() - below.len() - 1])?;
+    Some((number, below))
 }
 
 pub(crate) fn is_name(name: &str) -> bool {
@@ -62,6 +70,11 @@ mod tests {
             ["17", "/", "/x", "/1x", "//1", "/99999999999999999999", "/+1", "", "/017", "/00"]
         {
             assert_eq!(number_in(name), None, "{name}");
+            assert_eq!(below_number(name), None, "{name}");
+        }
+        assert_eq!(below_number("/17/a/b"), Some((17, "a/b")));
+        for name in ["/17", "17/a", "/017/a", "a/17/b", "//17/a"] {
+            assert_eq!(below_number(name), None, "{name}");
         }
     }
 }

@@ -18,10 +18,11 @@ use crate::change::{
 use crate::facts::NUMBER_MAX;
 use crate::format;
 use crate::geometry::Geometry;
-use crate::names::{is_volume_name, number_in};
+use crate::names::{below_number, is_volume_name, number_in};
 use crate::ring::{self, ring_described};
 use crate::runs::{FreeMap, Freed, Run};
 use crate::volume::{BLOCKS, Volume};
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -58,12 +59,20 @@ impl State {
             policy: None,
         }
     }
-    /// The volume of this name, or of the number in `/NUMBER`.
+    /// The volume of this name, or of the number in `/NUMBER`, or below that directory.
     pub(crate) fn find(&self, name: &str) -> Option<&Volume> {
         match number_in(name) {
             Some(number) => self.volumes.get(&VolumeId(number)),
-            None => self.names.get(name).map(|id| &self.volumes[id]),
+            None => self.names.get(&*self.whole_name(name)?).map(|id| &self.volumes[id]),
         }
+    }
+    /// The name in full, also of what has none yet; none where that lies in a directory, given by its
+    /// number, that is not there.
+    pub(crate) fn whole_name<'a>(&self, name: &'a str) -> Option<Cow<'a, str>> {
+        let Some((number, below)) = below_number(name) else { return Some(Cow::Borrowed(name)) };
+        let directory = self.volumes.get(&VolumeId(number))?;
+        let is_one = directory.ownership().kind() == Ownership::DIRECTORY;
+        is_one.then(|| Cow::Owned(alloc::format!("{}/{below}", directory.name())))
     }
     /// The volumes whose names begin so, in the order of their names, from `from` on.
     pub(crate) fn named(

@@ -38,6 +38,7 @@ use crate::state::{NUMBERS_AHEAD, State};
 use crate::steps::Steps;
 use crate::structure::Payload;
 use crate::volume::Volume;
+use alloc::borrow::Cow;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -207,9 +208,15 @@ impl Store {
     pub fn volume(&self, id: VolumeId) -> Option<&Volume> {
         self.state.volumes.get(&id)
     }
-    /// The volume with this name, or with this number, which stands behind a slash.
+    /// The volume with this name, or with this number, which stands behind a slash, or with this path
+    /// below the directory with this number.
     pub fn find(&self, name: &str) -> Option<&Volume> {
         self.state.find(name)
+    }
+    /// The name in full, also of what has none yet; none where that lies in a directory, given by its
+    /// number, that is not there.
+    pub fn whole_name<'a>(&self, name: &'a str) -> Option<Cow<'a, str>> {
+        self.state.whole_name(name)
     }
     /// The volumes whose names begin with `prefix`, in the order of their names, from `from` on.
     pub fn named(&self, prefix: &str, from: &str) -> impl Iterator<Item = (&str, VolumeId)> {

@@ -109,6 +109,10 @@ codes! {
     TokenScope = 41, "token_scope", 403, "The token does not permit it";
     /// A ring does not hold these bytes any more.
     GivenUp = 42, "given_up", 410, "Given up by the ring";
+    /// Something lies under the directory.
+    NotEmpty = 43, "not_empty", 409, "The directory is not empty";
+    /// What has the name is not the volume that was meant.
+    OtherVolume = 44, "other_volume", 409, "Another volume has the name";
     /// A fault in Slackline itself.
     Internal = 24, "internal", 500, "A fault in Slackline";
 }

@@ -16,6 +16,13 @@ use wire::{Code, Problem};
 /// A bad answer.
 pub struct Failure(Box<Problem>);
 
+impl Failure {
+    /// Of what kind it is.
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+}
+
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         Self(Box::new(problem))
@@ -130,6 +137,34 @@ impl<S: Send + Sync> FromRequestParts<S> for Staged {
             Some("staged=true") => Ok(Self(true)),
             Some(other) => Err(bad_address(format!("\"?{other}\" asks for nothing there is"))),
         }
+    }
+}
+
+/// How a volume is removed: answered as [`Staged`], and, where a number is given, no other volume
+/// than the one that has it.
+pub struct Removal {
+    /// When it is answered.
+    pub staged: Staged,
+    /// `only=NUMBER`.
+    pub only: Option<u64>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Removal {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let mut asked = Self { staged: Staged(false), only: None };
+        let query = parts.uri.query().unwrap_or_default();
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            match part.split_once('=') {
+                Some(("staged", is @ ("true" | "false"))) => asked.staged.0 = is == "true",
+                Some(("only", number)) if number.parse::<u64>().is_ok() => {
+                    asked.only = number.parse().ok();
+                }
+                _ => return Err(bad_address(format!("\"?{part}\" asks for nothing there is"))),
+            }
+        }
+        Ok(asked)
     }
 }
 

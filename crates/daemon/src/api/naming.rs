@@ -7,7 +7,7 @@ use crate::{convert, scope, view};
 use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
-use node::{Act, Error, Writer, calls};
+use node::{Act, Error, VolumeId, Writer, calls};
 use std::num::NonZeroU64;
 use wire::Problem;
 use wire::control as api;
@@ -43,14 +43,18 @@ pub(super) async fn volume_rename(
     staged: Staged,
     Body(request): Body<api::VolumeRename>,
 ) -> Answered<StatusCode> {
-    let api::VolumeRename { to, replace, keep_as } = request;
+    let api::VolumeRename { to, replace, keep_as, is, only } = request;
+    let [is, only] = [is, only].map(|number| number.map(VolumeId));
     let rename = scope::Rename { from: &name, to: &to, replace, keep_as: keep_as.as_deref() };
     scope::permit_rename(&peer, &*control.entry.0, rename)?;
     if replace && keep_as.is_none() {
         // What would be removed may be under somebody's contract.
         control.quotas.owns_service(&peer, control.entry.0.volume(&to).as_ref())?;
     }
-    control.by(&peer).call(staged.op(calls::VolumeRename { name, to, replace, keep_as })).await?;
+    control
+        .by(&peer)
+        .call(staged.op(calls::VolumeRename { name, to, replace, keep_as, is, only }))
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -118,9 +122,10 @@ pub(super) async fn entries(
     ConnectInfo(peer): ConnectInfo<Peer>,
     Body(request): Body<api::EntriesAsk>,
 ) -> Json<api::Entries> {
-    let api::EntriesAsk { directory, after } = request;
+    let api::EntriesAsk { directory, after, most } = request;
     let who = control.quotas.who(&peer);
-    let found = control.entry.0.entries(&who, &directory, &after, ENTRIES_MAX);
+    let most = most.map_or(ENTRIES_MAX, |most| most.get().into()).min(ENTRIES_MAX);
+    let found = control.entry.0.entries(&who, &directory, &after, most);
     let told = |entry: node::Entry| api::Entry {
         name: entry.name,
         file: entry.volume.map(|volume| convert::file_facts(volume, &control.quotas)),
@@ -152,11 +157,15 @@ pub(super) async fn file(
             };
             let version = request.writer.map(version_for);
             let facts = convert::file_facts(volume, &control.quotas);
-            Ok(Json(api::FileFound { file: Some(api::FileFacts { version, ..facts }) }))
+            Ok(Json(api::FileFound {
+                file: Some(api::FileFacts { version, ..facts }),
+                directory: None,
+            }))
         }
-        Err(Error::NoSuchVolume { .. }) if control.entry.0.is_directory(&who, &name) => {
-            Ok(Json(api::FileFound { file: None }))
-        }
+        Err(error @ Error::NoSuchVolume { .. }) => match control.entry.0.directory(&who, &name) {
+            Some(directory) => Ok(Json(api::FileFound { file: None, directory: Some(directory) })),
+            None => Err(Failure::from(error)),
+        },
         Err(error) => Err(Failure::from(error)),
     }
 }

@@ -1,6 +1,6 @@
 //! Volumes: made, shown, resized, given away, served, deleted.
 
-use super::extract::{Body, Failure, Staged, Text, VolumeAndHandle};
+use super::extract::{Body, Failure, Removal, Staged, Text, VolumeAndHandle};
 use super::{Answered, Control, fault};
 use crate::quotas::{Asked, Peer};
 use crate::sessions::Stop;
@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use node::{Act, HandleId, Op, Reply, VolumeStatus, Wish, calls};
+use node::{Act, HandleId, Op, Reply, VolumeId, VolumeStatus, Wish, calls};
 use token::Verb;
 use units::Bytes;
 use wire::control as api;
@@ -326,13 +326,15 @@ pub(super) async fn volume_block(
 #[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes",
     params(("name" = String, Path, description = "The name of the volume"),
         ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
-            the next sync")),
+            the next sync"),
+        ("only" = Option<u64>, Query, description = "The number of the volume that is meant: \
+            another one of this name stays")),
     responses(
         (status = 204, description = "The volume is gone, durably"),
         (status = 404, description = "No volume has this name", body = Problem,
             content_type = "application/problem+json"),
-        (status = 409, description = "Streams are open on it", body = Problem,
-            content_type = "application/problem+json"),
+        (status = 409, description = "Streams are open on it, something lies under it, or it is \
+            another volume", body = Problem, content_type = "application/problem+json"),
         (status = "default", description = "Any other bad answer", body = Problem,
             content_type = "application/problem+json"),
     ))]
@@ -340,11 +342,14 @@ pub(super) async fn volume_delete(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
-    staged: Staged,
+    Removal { staged, only }: Removal,
 ) -> Answered<StatusCode> {
     control.permit(&peer, &name, Act::Own)?;
     control.quotas.owns_service(&peer, control.entry.0.volume(&name).as_ref())?;
-    control.by(&peer).call(staged.op(calls::VolumeDelete { name })).await?;
+    control
+        .by(&peer)
+        .call(staged.op(calls::VolumeDelete { name, only: only.map(VolumeId) }))
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -141,8 +141,8 @@ impl Pool for Together {
         self.pool.space()
     }
 
-    fn is_directory(&self, who: &Who, name: &str) -> bool {
-        self.pool.is_directory(who, name)
+    fn directory(&self, who: &Who, name: &str) -> Option<String> {
+        self.pool.directory(who, name)
     }
 
     fn names(&self) -> Vec<(String, Ownership)> {

@@ -378,7 +378,7 @@ impl State {
             Op::VolumeTimes { name, .. } => {
                 self.volume(&name)?;
             }
-            Op::VolumeDelete { name } => {
+            Op::VolumeDelete { name, .. } => {
                 let streams = self.streams.values().filter(|s| s.volume == name).count() as u64;
                 if streams > 0 {
                     return Err(Error::VolumeBusy { name, streams });

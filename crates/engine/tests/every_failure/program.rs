@@ -336,7 +336,7 @@ impl Program {
         self.record_shared(c);
         self.play_shared(c);
         self.settings(a);
-        self.sized(Op::VolumeDelete { name: name(b) }, b, Bytes::ZERO);
+        self.sized(Op::VolumeDelete { name: name(b), only: None }, b, Bytes::ZERO);
         self.create(b, Bytes::mib(2));
         self.write(b, Bytes::kib(96), Bytes::kib(32));
         self.read(b, Bytes::ZERO, Bytes::kib(256));
@@ -373,7 +373,7 @@ impl Program {
                 assert!(self.read(volume, Bytes::new(from), len), "the disk is whole");
             }
             if found.is_some() {
-                assert!(self.call(Op::VolumeDelete { name: name(volume) }).is_ok());
+                assert!(self.call(Op::VolumeDelete { name: name(volume), only: None }).is_ok());
             }
         }
         self.pool.take().expect("it is open").shutdown().unwrap();

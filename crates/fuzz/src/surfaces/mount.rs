@@ -53,9 +53,9 @@ pub fn tree(input: &[u8]) -> bool {
         let (from, to) = (path(step[1]), path(step[2]));
         match step[0] % 4 {
             0 | 1 => {
-                let inode = tree::implicit(&text(&from));
+                let inode = tree.know(&text(&from));
+                assert!(inode == tree::implicit(&text(&from)));
                 assert!(tree::is_implicit(inode) && inode != ROOT);
-                tree.know(inode, &text(&from));
                 assert_eq!(tree.path(inode), Some(text(&from)));
                 known.insert(inode, from);
             }

@@ -1,12 +1,19 @@
 //! Names: what lies in a directory, and what is made, renamed and removed there.
 
 use super::*;
+use crate::going::Leaving;
 use client::Replace;
 use client::control::{Entry, RENAMED_MAX, VolumeCreate, renamed_size};
 use std::os::unix::ffi::OsStrExt;
 
 /// Entries of each directory that no volume stands for: `.` and `..`.
 const OWN: u64 = 2;
+/// Entries that are asked for at a time, at the most,
+const ENTRIES: u16 = 1000;
+/// and where the kernel has room for few of them.
+const SOME: u16 = 64;
+/// A name is looked up so often that others give to something else meanwhile.
+const TRIES: u32 = 100;
 
 /// A directory that somebody lists.
 pub(crate) struct Listing {
@@ -27,16 +34,15 @@ impl Server {
     /// What has a name in a directory. By `.` and `..` the kernel asks for an inode that it has
     /// forgotten, and for its directory, when somebody comes with a file handle, as NFS does.
     pub(super) fn look_up(&self, directory: u64, name: &OsStr) -> Ended<FileAttr> {
-        let path = match name.as_bytes() {
+        let entry = match name.as_bytes() {
             b"." => return self.attributes(self.known(directory)?),
             b".." => match self.path(self.known(directory)?)?.rsplit_once('/') {
                 Some((above, _)) => above.to_owned(),
                 None => return self.attributes(ROOT),
             },
-            _ => self.entry_path(directory, name)?,
+            _ => self.entry(directory, name)?,
         };
-        let found = self.find(&path)?;
-        Ok(self.told(&path, found.as_ref()))
+        Ok(self.told(&self.find(&entry)?))
     }
 
     /// An inode, whose path is known if it is that of a directory that no volume stands for.
@@ -47,8 +53,7 @@ impl Server {
         let volumes = self.ways.ask(client::Client::volumes).map_err(|error| failed(&error))?;
         let is_it = |path: &&str| tree::implicit(path) == ino;
         let mut above = volumes.iter().flat_map(|volume| tree::above(&volume.name));
-        self.tree.know(ino, above.find(is_it).ok_or(Errno::ESTALE)?);
-        Ok(ino)
+        Ok(self.tree.know(above.find(is_it).ok_or(Errno::ESTALE)?))
     }
 
     /// Makes a volume under a name.
@@ -60,20 +65,25 @@ impl Server {
         kind: FileKind,
         mode: u32,
     ) -> Ended<FileAttr> {
-        let path = self.entry_path(parent, name)?;
-        let access = self.access(request, mode);
-        let create = VolumeCreate { kind, access, ..VolumeCreate::new(&*path, Bytes::ZERO) };
-        let run = self.ways.run_before();
-        let made = self.change(|client| client.create_volume(&create, Durable::WithNextSync));
-        // Another door removed it before the answer came: the kernel makes it once more.
-        let made = made.map_err(|error| match error {
-            Errno::ENOENT => Errno::ESTALE,
-            other => other,
-        })?;
-        self.ways.unsynced.note(inode(made.number), run);
-        Ok(self.told(&path, Some(&attributes::facts(made))))
+        let made = self.make_at(request, &self.entry(parent, name)?, kind, mode);
+        made.map_err(|error| match error {
+            // Another door removed it before the answer came: the kernel makes it once more. Nothing is
+            // made in a directory that is gone.
+            Errno::ENOENT if self.path(parent).is_ok() => Errno::ESTALE,
+            other => self.refused(parent, name, other),
+        })
     }
 
+    fn make_at(&self, request: &Request, at: &str, kind: FileKind, mode: u32) -> Ended<FileAttr> {
+        let access = self.access(request, mode);
+        let create = VolumeCreate { kind, access, ..VolumeCreate::new(at, Bytes::ZERO) };
+        let run = self.ways.run_before();
+        let made = self.change(|client| client.create_volume(&create, Durable::WithNextSync))?;
+        self.ways.unsynced.note(inode(made.number), run);
+        Ok(self.told(&Found::Volume(attributes::facts(made))))
+    }
+
+    /// Makes a symbolic link, which is shown under its name when its text is written.
     pub(super) fn link_to(
         &self,
         request: &Request,
@@ -81,18 +91,22 @@ impl Server {
         name: &OsStr,
         target: &Path,
     ) -> Ended<FileAttr> {
-        let told = self.make(request, parent, name, FileKind::Link, 0o600)?;
-        let (file, text) = (File::new(told.ino.0, 0, 0), target.as_os_str().as_bytes());
-        let written = file.write(&self.ways, 0, text);
-        if let Err(error) = written {
-            // By its number: another door may have put something else there.
-            let own = volume(told.ino.0);
-            let _ = self.change(|client| client.remove_volume(&own, Durable::WithNextSync));
-            return Err(error);
+        let (entry, hidden) = (self.entry(parent, name)?, self.names.of_new());
+        let ino = self.make_at(request, &hidden, FileKind::Link, 0o600)?.ino.0;
+        let (file, text) = (File::new(ino, 0, 0), target.as_os_str().as_bytes());
+        let own = volume(ino);
+        let shown = file.write(&self.ways, 0, text).and_then(|()| {
+            file.trim(&self.ways);
+            self.change(|client| {
+                client.volume_rename((&own, None), &entry, Replace::Nothing, Durable::WithNextSync)
+            })
+        });
+        if let Err(error) = shown {
+            let _ = self.change(|client| client.remove_volume(&own, None, Durable::WithNextSync));
+            return Err(self.refused(parent, name, error));
         }
-        file.trim(&self.ways);
         // Its length, its space and its times are others by now.
-        self.attributes(told.ino.0)
+        self.attributes(ino)
     }
 
     /// A directory that is there only because something lies under it stays when that goes: a
@@ -113,41 +127,61 @@ impl Server {
     }
 
     pub(super) fn remove(&self, parent: u64, name: &OsStr) -> Ended<()> {
-        let path = self.entry_path(parent, name)?;
-        let found = self.find(&path)?.filter(|facts| facts.kind != FileKind::Directory);
-        let ino = inode(found.ok_or(Errno::EISDIR)?.number);
+        let entry = self.entry(parent, name)?;
         self.keep(parent)?;
-        if self.is_open(ino) {
-            let hidden = self.names.of(ino);
-            self.change(|client| {
-                client.volume_rename(&path, &hidden, Replace::Nothing, Durable::WithNextSync)
-            })?;
-            locked(&self.open).nameless.insert(ino, hidden);
-            return Ok(());
-        }
-        self.ways.forget(ino);
-        self.change(|client| client.remove_volume(&path, Durable::WithNextSync))?;
-        locked(&self.open).rates.remove(&ino);
-        self.ways.unsynced.forget(ino);
+        again(|| {
+            let Found::Volume(facts) = self.find(&entry)? else { return Err(Errno::EISDIR) };
+            if facts.kind == FileKind::Directory {
+                return Err(Errno::EISDIR);
+            }
+            let (ino, only) = (inode(facts.number), Some(facts.number));
+            let leaving = self.going.leave(ino);
+            if self.is_open(&leaving, ino) {
+                return self.hide(ino, |hidden| {
+                    self.change(|client| {
+                        let durable = Durable::WithNextSync;
+                        client.volume_rename((&entry, only), hidden, Replace::Nothing, durable)
+                    })
+                });
+            }
+            self.ways.forget(ino);
+            self.change(|client| client.remove_volume(&entry, only, Durable::WithNextSync))?;
+            self.forget_removed(ino);
+            Ok(())
+        })
+    }
+
+    /// Gives a file that is open the name that it has without one of its own.
+    fn hide(&self, ino: u64, rename: impl FnOnce(&str) -> Ended<()>) -> Ended<()> {
+        let hidden = self.names.of(ino);
+        rename(&hidden)?;
+        locked(&self.open).nameless.insert(ino, hidden);
         Ok(())
     }
 
-    fn is_open(&self, ino: u64) -> bool {
-        locked(&self.open).files.contains_key(&ino)
+    fn forget_removed(&self, ino: u64) {
+        locked(&self.open).rates.remove(&ino);
+        self.ways.unsynced.forget(ino);
+    }
+
+    fn is_open(&self, leaving: &Leaving<'_>, ino: u64) -> bool {
+        leaving.is_opened() || locked(&self.open).files.contains_key(&ino)
     }
 
     pub(super) fn remove_directory(&self, parent: u64, name: &OsStr) -> Ended<()> {
-        let path = self.entry_path(parent, name)?;
-        let found = self.find(&path)?;
-        if found.as_ref().is_some_and(|facts| facts.kind != FileKind::Directory) {
-            return Err(Errno::ENOTDIR);
-        }
-        let entries = self.ways.ask(|client| client.entries(&path, ""));
-        if found.is_none() || !entries.map_err(|error| failed(&error))?.is_empty() {
-            return Err(Errno::ENOTEMPTY);
-        }
+        let entry = self.entry(parent, name)?;
+        // One that no volume stands for has something in it.
+        let of_directory = |found| match found {
+            Found::Directory(_) => Err(Errno::ENOTEMPTY),
+            Found::Volume(facts) if facts.kind == FileKind::Directory => Ok(facts.number),
+            Found::Volume(_) => Err(Errno::ENOTDIR),
+        };
+        of_directory(self.find(&entry)?)?;
         self.keep(parent)?;
-        self.change(|client| client.remove_volume(&path, Durable::WithNextSync))
+        again(|| {
+            let only = Some(of_directory(self.find(&entry)?)?);
+            self.change(|client| client.remove_volume(&entry, only, Durable::WithNextSync))
+        })
     }
 
     pub(super) fn rename(
@@ -156,56 +190,73 @@ impl Server {
         (to_parent, to_name): (u64, &OsStr),
         flags: RenameFlags,
     ) -> Ended<()> {
-        let (from, to) = (self.entry_path(parent, name)?, self.entry_path(to_parent, to_name)?);
+        let (from, to) = (self.entry(parent, name)?, self.entry(to_parent, to_name)?);
         if flags.intersects(!RenameFlags::RENAME_NOREPLACE) {
             return Err(Errno::EINVAL);
         }
-        let source = self.find(&from)?;
-        let target = match self.find(&to) {
-            Ok(found) => Some(found),
-            Err(Errno::ENOENT) => None,
-            Err(error) => return Err(error),
-        };
-        if flags.contains(RenameFlags::RENAME_NOREPLACE) && target.is_some() {
-            return Err(Errno::EEXIST);
-        }
-        let is_directory = |found: &Option<FileFacts>| {
-            found.as_ref().is_none_or(|it| it.kind == FileKind::Directory)
-        };
-        if let Some(target) = &target {
-            match (is_directory(&source), is_directory(target)) {
-                (true, false) => return Err(Errno::ENOTDIR),
-                (false, true) => return Err(Errno::EISDIR),
-                (true, true) => self.check_empty(&to)?,
-                (false, false) => {}
-            }
-        }
-        if is_directory(&source) {
-            self.check_few(&from, &to)?;
-        }
+        let may_replace = !flags.contains(RenameFlags::RENAME_NOREPLACE);
+        self.find(&from)?;
         self.keep(parent)?;
-        let open =
-            target.flatten().map(|facts| inode(facts.number)).filter(|ino| self.is_open(*ino));
-        let hidden = open.map(|ino| self.names.of(ino));
-        let replace = match &hidden {
-            _ if flags.contains(RenameFlags::RENAME_NOREPLACE) => Replace::Nothing,
-            Some(hidden) => Replace::KeepAs(hidden),
-            None => Replace::Remove,
-        };
-        self.change(|client| client.volume_rename(&from, &to, replace, Durable::WithNextSync))?;
-        if let (Some(ino), Some(hidden)) = (open, hidden) {
-            locked(&self.open).nameless.insert(ino, hidden);
-        }
-        self.tree.rename(&from, &to);
-        Ok(())
+        let renamed = again(|| {
+            let source = self.find(&from)?;
+            let target = match self.find(&to) {
+                Ok(_) if !may_replace => return Err(Errno::EEXIST),
+                Ok(found) => Some(found),
+                Err(Errno::ENOENT) => None,
+                Err(error) => return Err(error),
+            };
+            match (is_directory(&source), target.as_ref().map(is_directory)) {
+                (true, Some(false)) => return Err(Errno::ENOTDIR),
+                (false, Some(true)) => return Err(Errno::EISDIR),
+                _ => {}
+            }
+            let below = match is_directory(&source) {
+                true => Some(tree::join(&self.path(to_parent)?, text(to_name)?)),
+                false => None,
+            };
+            if let Some(to) = &below {
+                self.check_few(whole(&source), to)?;
+            }
+            self.rename_found((&from, &source), &to, target.as_ref()).map_err(|error| {
+                match error {
+                    // Something has the name by now.
+                    Errno::EEXIST if may_replace => Errno::ESTALE,
+                    other => other,
+                }
+            })?;
+            if let Some(to) = &below {
+                self.tree.rename(whole(&source), to);
+            }
+            Ok(())
+        });
+        renamed.map_err(|error| self.refused(to_parent, to_name, error))
     }
 
-    fn check_empty(&self, path: &str) -> Ended<()> {
-        let entries = self.ways.ask(|client| client.entries(path, ""));
-        match entries.map_err(|error| failed(&error))?.is_empty() {
-            true => Ok(()),
-            false => Err(Errno::ENOTEMPTY),
+    fn rename_found(
+        &self,
+        (from, source): (&str, &Found),
+        to: &str,
+        target: Option<&Found>,
+    ) -> Ended<()> {
+        let is = number(source);
+        let rename = |replace: Replace<'_>| {
+            let durable = Durable::WithNextSync;
+            self.change(|client| client.volume_rename((from, is), to, replace, durable))
+        };
+        let Some(found) = target else { return rename(Replace::Nothing) };
+        // A directory that no volume stands for has something in it.
+        let Some(only) = number(found) else { return Err(Errno::ENOTEMPTY) };
+        if is == Some(only) {
+            return Ok(());
         }
+        let ino = inode(only);
+        let leaving = self.going.leave(ino);
+        if !is_directory(found) && self.is_open(&leaving, ino) {
+            return self.hide(ino, |hidden| rename(Replace::KeepAs(only, hidden)));
+        }
+        rename(Replace::Remove(only))?;
+        self.forget_removed(ino);
+        Ok(())
     }
 
     /// A directory with more in it than is renamed at once is moved by those who move between
@@ -232,12 +283,11 @@ impl Server {
         Ok(())
     }
 
-    fn list(&self, directory: &str) -> Ended<Vec<client::control::Entry>> {
-        let mut all: Vec<client::control::Entry> = Vec::new();
+    fn list(&self, directory: &str) -> Ended<Vec<Entry>> {
+        let mut all: Vec<Entry> = Vec::new();
         loop {
             let after = all.last().map_or("", |entry| &entry.name).to_owned();
-            let some = self.ways.ask(|client| client.entries(directory, &after));
-            let some = some.map_err(|error| failed(&error))?;
+            let some = self.entries(directory, &after, ENTRIES)?;
             if some.is_empty() {
                 return Ok(all);
             }
@@ -247,7 +297,7 @@ impl Server {
 
     pub(super) fn open_directory(&self, ino: u64) -> Ended<u64> {
         // Who is not told here that it cannot be listed often does not look later.
-        self.entries(&self.path(ino)?, "")?;
+        self.entries(&self.place(ino)?, "", 1)?;
         let mut open = locked(&self.open);
         open.last_handle += 1;
         let handle = open.last_handle;
@@ -269,36 +319,32 @@ impl Server {
     ) -> Ended<()> {
         let listing = locked(&self.open).lists.get(&handle).cloned().ok_or(Errno::EBADF)?;
         let mut listing = locked(&listing);
-        let (path, own) = (self.path(listing.directory)?, listing.directory);
+        let own = listing.directory;
         for (name, at) in [".", ".."].into_iter().zip(0..).skip(offset.min(OWN) as usize) {
-            let told = attributes::of_directory(own, self.whose, self.since);
+            let told = self.told_of_directory(own);
             if add(&Listed { name: name.into(), told, path: None }, at + 1) {
                 return Ok(());
             }
         }
+        let (place, names) = (self.place(own)?, &mut listing.names);
+        let is_shown = |name: &str| own != ROOT || name != crate::removed::DIRECTORY;
         let from = offset.saturating_sub(OWN) as usize;
-        let names = &mut listing.names;
         // Who comes with a place of another listing, as NFS does: it is as far behind the begin.
         let mut after = names.last().cloned().unwrap_or_default();
         while names.len() < from {
-            let some = self.entries(&path, &after)?;
+            let some = self.entries(&place, &after, ENTRIES)?;
             let Some(last) = some.last() else { return Ok(()) };
             after.clone_from(&last.name);
-            let shown = some.into_iter().map(|entry| entry.name);
-            names.extend(shown.filter(|name| tree::join(&path, name) != crate::removed::DIRECTORY));
+            names.extend(some.into_iter().map(|entry| entry.name).filter(|name| is_shown(name)));
         }
         names.truncate(from);
         let mut after = names.last().cloned().unwrap_or_default();
         loop {
-            let some = self.entries(&path, &after)?;
+            let some = self.entries(&place, &after, SOME)?;
             let Some(last) = some.last() else { return Ok(()) };
             after.clone_from(&last.name);
-            for entry in some {
-                let below = tree::join(&path, &entry.name);
-                if below == crate::removed::DIRECTORY {
-                    continue;
-                }
-                let listed = self.line(entry, below);
+            for entry in some.into_iter().filter(|entry| is_shown(&entry.name)) {
+                let listed = self.line(own, entry)?;
                 if add(&listed, OWN + names.len() as u64 + 1) {
                     return Ok(());
                 }
@@ -307,28 +353,53 @@ impl Server {
         }
     }
 
-    fn line(&self, entry: Entry, path: String) -> Listed {
-        let told = match &entry.file {
-            Some(facts) => {
-                self.found(facts);
-                attributes::of(facts)
+    fn line(&self, directory: u64, entry: Entry) -> Ended<Listed> {
+        let Entry { name, file } = entry;
+        Ok(match file {
+            Some(facts) => Listed { name, told: self.told(&Found::Volume(facts)), path: None },
+            None => {
+                let path = tree::join(&self.path(directory)?, &name);
+                let told = self.told_of_directory(tree::implicit(&path));
+                Listed { name, told, path: Some(path) }
             }
-            None => attributes::of_directory(tree::implicit(&path), self.whose, self.since),
-        };
-        let path = entry.file.is_none().then_some(path);
-        Listed { name: entry.name, told, path }
+        })
     }
 
-    fn entries(&self, directory: &str, after: &str) -> Ended<Vec<Entry>> {
-        self.ways.ask(|client| client.entries(directory, after)).map_err(|error| failed(&error))
+    fn entries(&self, directory: &str, after: &str, most: u16) -> Ended<Vec<Entry>> {
+        let found = self.ways.ask(|client| client.entries(directory, after, most));
+        found.map_err(|error| failed(&error))
     }
+}
 
-    /// A file that nobody has open any more and that has no name goes.
-    pub(super) fn remove_nameless(&self, ino: u64) {
-        let Some(hidden) = locked(&self.open).nameless.remove(&ino) else { return };
-        self.ways.forget(ino);
-        // What fails here the next mount sweeps.
-        let _ = self.change(|client| client.remove_volume(&hidden, Durable::WithNextSync));
-        self.ways.unsynced.forget(ino);
+/// Does it again where another door has put another volume in the place of the one that was found.
+fn again<T>(mut step: impl FnMut() -> Ended<T>) -> Ended<T> {
+    for _ in 1..TRIES {
+        match step() {
+            Err(Errno::ESTALE) => {}
+            ended => return ended,
+        }
+    }
+    step()
+}
+
+fn is_directory(found: &Found) -> bool {
+    match found {
+        Found::Volume(facts) => facts.kind == FileKind::Directory,
+        Found::Directory(_) => true,
+    }
+}
+
+fn number(found: &Found) -> Option<u64> {
+    match found {
+        Found::Volume(facts) => Some(facts.number),
+        Found::Directory(_) => None,
+    }
+}
+
+/// What it is called.
+fn whole(found: &Found) -> &str {
+    match found {
+        Found::Volume(facts) => &facts.name,
+        Found::Directory(name) => name,
     }
 }

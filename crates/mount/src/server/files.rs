@@ -6,11 +6,18 @@ use client::control::Service;
 impl Server {
     /// A handle on a file, and how the kernel is to treat it.
     pub(super) fn open_file(&self, ino: u64, flags: i32) -> Ended<(u64, FopenFlags)> {
-        let facts = self.find(&volume(ino)).map_err(|error| match error {
-            Errno::ENOENT => Errno::ESTALE,
-            other => other,
-        })?;
-        let facts = facts.ok_or(Errno::EISDIR)?;
+        let opening = self.going.open(ino);
+        let opened = self.open_found(ino, flags);
+        drop(opening);
+        if opened.is_err() {
+            // Its name may have been taken away meanwhile, as that of a file that is open.
+            self.let_go(ino);
+        }
+        opened
+    }
+
+    fn open_found(&self, ino: u64, flags: i32) -> Ended<(u64, FopenFlags)> {
+        let Found::Volume(facts) = self.find_open(ino)? else { return Err(Errno::EISDIR) };
         if let Some(notifier) = self.notifier.get() {
             // How long it is may have changed behind the kernel's back; its bytes it forgets with
             // every open. What it has of neither is nothing to forget.
@@ -101,14 +108,26 @@ impl Server {
         if !locked(&self.open).nameless.contains_key(&ino) {
             file.trim(&self.ways);
         }
-        let mut open = locked(&self.open);
-        // Somebody may have opened it again meanwhile.
-        if open.files.get(&ino).is_some_and(|(_, handles)| *handles == 0) {
-            open.files.remove(&ino);
-            drop(open);
-            self.remove_nameless(ino);
-        }
+        self.let_go(ino);
         self.ways.sync_many();
+    }
+
+    /// What is known of a file that nobody has open goes, and the file where it has no name any more.
+    fn let_go(&self, ino: u64) {
+        let leaving = self.going.leave(ino);
+        let mut open = locked(&self.open);
+        // Somebody may have opened it again, or is about to.
+        if leaving.is_opened() || open.files.get(&ino).is_some_and(|(_, handles)| *handles > 0) {
+            return;
+        }
+        open.files.remove(&ino);
+        let hidden = open.nameless.remove(&ino);
+        drop(open);
+        let Some(hidden) = hidden else { return };
+        self.ways.forget(ino);
+        // What fails here the next mount sweeps.
+        let _ = self.change(|client| client.remove_volume(&hidden, None, Durable::WithNextSync));
+        self.ways.unsynced.forget(ino);
     }
 
     pub(super) fn allocate(&self, ino: u64, offset: u64, len: u64, mode: i32) -> Ended<()> {

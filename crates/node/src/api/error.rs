@@ -94,6 +94,14 @@ pub enum Error {
     VolumeExists {
         name: String,
     },
+    /// Something lies under the directory.
+    NotEmpty {
+        name: String,
+    },
+    /// What has this name is not the volume that the caller meant.
+    OtherVolume {
+        name: String,
+    },
     /// The volume's owner and mode do not let the caller do this.
     NotPermitted {
         name: String,

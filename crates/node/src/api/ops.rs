@@ -115,17 +115,27 @@ operations! {
     VolumeAccess { name: String, access: Access } => (), done;
     /// Give a volume another name, also while it is open, and those that lie under it as under
     /// a directory. What has that name already is in the way, or, where it may be replaced, is
-    /// removed in the same step, or gets the name that it is to be kept under.
-    /// [`Reply::Done`], durable.
-    VolumeRename { name: String, to: String, replace: bool, keep_as: Option<String> } => (), done;
+    /// removed in the same step, or gets the name that it is to be kept under; a directory takes no
+    /// place but that of an empty one, and nothing else takes a directory's. Where `is` is given, no
+    /// other volume is renamed, and where `only` is, no other one is replaced:
+    /// [`Error::OtherVolume`]. [`Reply::Done`], durable.
+    VolumeRename {
+        name: String,
+        to: String,
+        replace: bool,
+        keep_as: Option<String>,
+        is: Option<VolumeId>,
+        only: Option<VolumeId>,
+    } => (), done;
     /// What is recorded reaches to this byte, within the volume's space: what was never written
     /// reads as zeros. Never less than it was. [`Reply::Done`], durable.
     VolumeExtend { name: String, length: Bytes } => (), done;
     /// Say when a volume was last read or written, in nanoseconds since 1970; what is left out
     /// stays. [`Reply::Done`], durable.
     VolumeTimes { name: String, accessed: Option<i64>, modified: Option<i64> } => (), done;
-    /// Remove; refused while open. [`Reply::Done`], durable.
-    VolumeDelete { name: String } => (), done;
+    /// Remove; refused while open, and, where `only` is given, of any other volume
+    /// ([`Error::OtherVolume`]). [`Reply::Done`], durable.
+    VolumeDelete { name: String, only: Option<VolumeId> } => (), done;
     /// Serve what no stream of a volume carries in this way from now on, also what
     /// waits; admission decides about the kinds that are contracts, and a refusal
     /// changes nothing. Kept with the volume, as the caller's, and in force again when the pool

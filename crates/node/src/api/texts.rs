@@ -213,6 +213,12 @@ impl fmt::Display for Error {
             Error::VolumeExists { name } => {
                 write!(f, "a volume named '{name}' exists; choose another name or delete it first")
             }
+            Error::NotEmpty { name } => {
+                write!(f, "directory '{name}' is not empty; remove what lies under it first")
+            }
+            Error::OtherVolume { name } => {
+                write!(f, "the volume that was meant is not called '{name}' any more; look again")
+            }
             Error::NotPermitted { name, act } => write!(
                 f,
                 "volume '{name}' does not let you {act}; ask its owner or root (`slackline volume \

@@ -9,6 +9,7 @@ use crate::limits;
 use crate::node::Node;
 use crate::volumes::permission;
 use crate::volumes::rings::not_on_a_ring;
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -23,6 +24,16 @@ pub struct Entry {
     /// The volume; none of a directory that is there only because something lies under it, and
     /// of one that is hidden.
     pub volume: Option<VolumeStatus>,
+}
+
+/// What may become of the volume whose place a rename takes.
+struct Taken {
+    /// It is removed, or
+    replace: bool,
+    /// gets this name.
+    keep_as: Option<String>,
+    /// No other volume is replaced.
+    only: Option<VolumeId>,
 }
 
 impl Node {
@@ -53,11 +64,13 @@ impl Node {
     ) -> Result<Reply, Error> {
         let done = match op {
             Op::VolumeCreate { name, size, placement, access } => {
+                let name = self.whole_name(&name)?;
                 let volume = self.create(who, &name, (size, false), &placement, access)?;
                 return Ok(Reply::Made { volume });
             }
             Op::RingCreate { name, size, placement, access, keep } => {
                 Self::check_keep(keep)?;
+                let name = self.whole_name(&name)?;
                 let volume = self.create(who, &name, (size, true), &placement, access)?;
                 keep.map_or(Ok(()), |_| self.keep_for(now, &name, keep))?;
                 return Ok(Reply::Made { volume });
@@ -71,14 +84,17 @@ impl Node {
                 self.resize(now, &name, (size, may_cut), &rooms)
             }
             Op::VolumeAccess { name, access } => self.give_away(who, &name, access),
-            Op::VolumeRename { name, to, replace, keep_as } => {
-                self.rename(now, who, (&name, &to), replace, keep_as)
+            Op::VolumeRename { name, to, replace, keep_as, is, only } => {
+                if is.is_some() && is != Some(self.find(&name)?) {
+                    return Err(Error::OtherVolume { name });
+                }
+                self.rename(now, who, (&name, &to), Taken { replace, keep_as, only })
             }
             Op::VolumeExtend { name, length } => self.extend(&name, length),
             Op::VolumeTimes { name, accessed, modified } => {
                 self.set_times(&name, accessed, modified)
             }
-            Op::VolumeDelete { name } => self.delete(now, &name),
+            Op::VolumeDelete { name, only } => self.delete(now, &name, only),
             _ => {
                 let rule = "a change of a volume's name, size, owner or times";
                 Err(Error::Invalid { what: "operation", rule })
@@ -122,10 +138,7 @@ impl Node {
     /// Whether a volume of this kind may have this name, beside those that there are.
     pub(crate) fn check_place(&self, name: &str, kind: u16) -> Result<(), Error> {
         let store = &self.core.store;
-        if name == REMOVED_DIRECTORY && kind != Ownership::DIRECTORY {
-            let rule = "a directory's: files that are removed while they are open lie under it";
-            return Err(Error::Invalid { what: "name", rule });
-        }
+        check_reserved(name, kind)?;
         for (at, _) in name.match_indices('/') {
             let above = store.find(&name[..at]);
             if at > 0 && above.is_some_and(|volume| !is_directory(volume)) {
@@ -142,8 +155,7 @@ impl Node {
     pub(crate) fn check_removable(&self, volume: VolumeId) -> Result<(), Error> {
         let found = self.core.store.volume(volume).expect("just found");
         if is_directory(found) && self.has_entries(found.name()) {
-            let rule = "it is not empty: remove what lies under it first";
-            return Err(Error::Invalid { what: "directory", rule });
+            return Err(Error::NotEmpty { name: found.name().into() });
         }
         Ok(())
     }
@@ -158,13 +170,16 @@ impl Node {
         now: Instant,
         who: &Who,
         (asked, to): (&str, &str),
-        replace: bool,
-        keep_as: Option<String>,
+        mut taken: Taken,
     ) -> Result<(), Error> {
+        let to = &*self.whole_name(to)?;
+        let keep_as = taken.keep_as.take().map(|name| self.whole_name(&name)).transpose()?;
         let store = &self.core.store;
         let own = store.find(asked).map(Volume::id);
-        let from = own.and_then(|id| store.volume(id)).map_or(asked, Volume::name);
-        let from = String::from(from);
+        let from = match own.and_then(|id| store.volume(id)) {
+            Some(own) => own.name().into(),
+            None => self.whole_name(asked)?,
+        };
         let mut moved = self.moved(who, asked, (own, &from), to)?;
         if is_under(to, &from) {
             let rule = "a directory does not come to lie under itself";
@@ -180,9 +195,10 @@ impl Node {
             return Ok(());
         }
         self.check_place(to, self.kind_of(own))?;
-        let removed = self.make_way(who, to, own.is_some(), replace, keep_as.is_some())?;
+        let removed = self.make_way(who, to, own, &taken, keep_as.is_some())?;
         if let (Some(kept), Some(name)) = (removed, keep_as) {
-            self.check_place(&name, self.kind_of(removed))?;
+            // Whether it may lie there the store sees by the names that all of them have then.
+            check_reserved(&name, self.kind_of(removed))?;
             moved.insert(0, (kept, name));
             self.core.store.rename(&moved, None)?;
             self.touch_above(&moved[0].1);
@@ -200,6 +216,12 @@ impl Node {
             self.forget_removed(now, removed, to);
         }
         Ok(())
+    }
+
+    /// The name in full, where that lies in a directory that is given by its number.
+    fn whole_name(&self, name: &str) -> Result<String, Error> {
+        let whole = self.core.store.whole_name(name).map(Cow::into_owned);
+        whole.ok_or_else(|| Error::NoSuchVolume { name: name.into() })
     }
 
     /// What kind a volume is of; a name that no volume stands for is a directory's.
@@ -256,19 +278,31 @@ impl Node {
         &self,
         who: &Who,
         to: &str,
-        takes: bool,
-        replace: bool,
+        own: Option<VolumeId>,
+        taken: &Taken,
         keep: bool,
     ) -> Result<Option<VolumeId>, Error> {
         let exists = || Error::from(store::StoreError::VolumeExists { name: to.into() });
+        let moves_directory = self.kind_of(own) == Ownership::DIRECTORY;
+        let not_empty = || Err(Error::NotEmpty { name: to.into() });
         let Some(volume) = self.core.store.find(to) else {
-            return if self.has_entries(to) { Err(exists()) } else { Ok(None) };
+            return match self.has_entries(to) {
+                true if taken.replace && moves_directory => not_empty(),
+                true => Err(exists()),
+                false => Ok(None),
+            };
         };
-        if !replace || self.has_entries(to) || !takes && !is_directory(volume) {
+        if !taken.replace || is_directory(volume) != moves_directory {
             return Err(exists());
         }
+        if taken.only.is_some_and(|only| only != volume.id()) {
+            return Err(Error::OtherVolume { name: to.into() });
+        }
         permission::check(who, to, volume.ownership(), Act::Own)?;
-        if !takes {
+        if self.has_entries(to) {
+            return not_empty();
+        }
+        if own.is_none() {
             return Ok(None);
         }
         if !keep {
@@ -322,6 +356,12 @@ impl Node {
     /// behind `after` on: at most so many, and of them those that `who` is shown.
     pub fn entries(&self, who: &Who, directory: &str, after: &str, most: usize) -> Vec<Entry> {
         let store = &self.core.store;
+        let by_number = directory.starts_with('/').then(|| store.find(directory)).flatten();
+        let directory = match by_number {
+            Some(volume) => Some(Cow::Borrowed(volume.name())),
+            None => store.whole_name(directory),
+        };
+        let Some(directory) = directory else { return Vec::new() };
         let sees = |id| permission::sees(who, store.volume(id).expect("just found").ownership());
         let under = if directory.is_empty() { String::new() } else { format!("{directory}/") };
         // A directory that no volume stands for stands where what lies under it does: behind names that begin as
@@ -363,11 +403,25 @@ impl Node {
         all
     }
 
-    /// Whether something that `who` is shown lies under a name.
-    pub fn is_directory(&self, who: &Who, name: &str) -> bool {
-        let (store, under) = (&self.core.store, format!("{name}/"));
+    /// The whole name of what something lies under that `who` is shown.
+    pub fn directory(&self, who: &Who, name: &str) -> Option<String> {
+        let store = &self.core.store;
+        let name = store.whole_name(name)?;
+        let under = format!("{name}/");
         let sees = |id| permission::sees(who, store.volume(id).expect("just found").ownership());
-        store.named(&under, &under).any(|(_, id)| sees(id))
+        let is_one = store.named(&under, &under).any(|(_, id)| sees(id));
+        is_one.then(|| name.into_owned())
+    }
+}
+
+/// Refuses the name that is kept for the mounts' own.
+fn check_reserved(name: &str, kind: u16) -> Result<(), Error> {
+    match name == REMOVED_DIRECTORY && kind != Ownership::DIRECTORY {
+        true => {
+            let rule = "a directory's: files that are removed while they are open lie under it";
+            Err(Error::Invalid { what: "name", rule })
+        }
+        false => Ok(()),
     }
 }
 

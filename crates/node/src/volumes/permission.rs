@@ -122,7 +122,7 @@ impl<'a> Wanted<'a> {
             // Whether he may read the other one, the copy looks at itself.
             | Op::VolumeCopied { name, .. } => Self::Of(name, Act::Write),
             Op::Staged(op) => Self::by(op),
-            Op::VolumeDelete { name }
+            Op::VolumeDelete { name, .. }
             | Op::VolumeTimes { name, .. }
             | Op::VolumeService { name, .. }
             | Op::VolumeAccess { name, .. }

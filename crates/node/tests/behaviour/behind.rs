@@ -183,7 +183,14 @@ fn who_syncs_is_told_of_what_failed() {
 /// a stream or a contract.
 #[test]
 fn who_opens_or_removes_the_volume_waits() {
-    let rename = Op::VolumeRename { name: "w".into(), to: V.into(), replace: true, keep_as: None };
+    let rename = Op::VolumeRename {
+        name: "w".into(),
+        to: V.into(),
+        replace: true,
+        keep_as: None,
+        is: None,
+        only: None,
+    };
     let ops = [
         open(V, Mode::Read, usual(), Bytes::ZERO),
         open(V, Mode::Write, usual(), Bytes::ZERO),
@@ -427,7 +434,14 @@ fn a_rename_over_another_volume_comes_beside_writers_of_both() {
     let mut driver = volume();
     driver.recorded("w", Bytes::mib(8), Bytes::mib(4), 1);
     ahead(&mut driver, 2, Bytes::ZERO, KIB4);
-    let rename = Op::VolumeRename { name: "w".into(), to: V.into(), replace: true, keep_as: None };
+    let rename = Op::VolumeRename {
+        name: "w".into(),
+        to: V.into(),
+        replace: true,
+        keep_as: None,
+        is: None,
+        only: None,
+    };
     let ticket = driver.begin(rename);
     for block in 0..50 {
         if driver.is_answered(ticket) {

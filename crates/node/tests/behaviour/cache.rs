@@ -497,7 +497,7 @@ fn who_waits_for_what_is_read_ahead_never_has_another_volumes_bytes() {
         assert!(!driver.is_answered(waits));
         let rename = |name: &str, to: &str| {
             let (name, to) = (name.into(), to.into());
-            Op::VolumeRename { name, to, replace: false, keep_as: None }
+            Op::VolumeRename { name, to, replace: false, keep_as: None, is: None, only: None }
         };
         let changed = match delete_it {
             true => vec![driver.begin(delete("film"))],
@@ -526,7 +526,14 @@ fn who_waits_for_memory_never_has_another_volumes_bytes() {
     assert!(!driver.is_answered(waits));
     for (name, to) in [("film", "old"), ("secret", "film")] {
         let (name, to) = (name.into(), to.into());
-        driver.done(Op::VolumeRename { name, to, replace: false, keep_as: None });
+        driver.done(Op::VolumeRename {
+            name,
+            to,
+            replace: false,
+            keep_as: None,
+            is: None,
+            only: None,
+        });
     }
     driver.done(Op::Release { span: rooms.remove(0) });
     let told = driver.wait(waits);

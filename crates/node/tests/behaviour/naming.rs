@@ -18,7 +18,14 @@ fn call(driver: &mut Driver, op: Op) -> Result<Reply, Error> {
 }
 
 fn rename(from: &str, to: &str, replace: bool) -> Op {
-    Op::VolumeRename { name: from.into(), to: to.into(), replace, keep_as: None }
+    Op::VolumeRename {
+        name: from.into(),
+        to: to.into(),
+        replace,
+        keep_as: None,
+        is: None,
+        only: None,
+    }
 }
 
 fn names(driver: &mut Driver, who: &Who, directory: &str) -> Vec<String> {
@@ -50,15 +57,20 @@ fn nothing_lies_under_what_is_no_directory_whoever_makes_or_renames_it() {
     make(&mut driver, "f", 0o600).unwrap();
     make(&mut driver, "d", 0o700 | Ownership::DIRECTORY).unwrap();
     make(&mut driver, "d/x", 0o600).unwrap();
-    let refused = |ended: Result<Reply, Error>| matches!(ended, Err(Error::Invalid { .. }));
+    let refused = |ended: Result<Reply, Error>| {
+        matches!(ended, Err(Error::Invalid { .. } | Error::NotEmpty { .. }))
+    };
     assert!(refused(make(&mut driver, "f/x", 0o600)));
     assert!(refused(call(&mut driver, rename("d/x", "f/x", false))));
     assert!(refused(call(&mut driver, rename("d", "d/e", false))));
-    assert!(refused(call(&mut driver, Op::VolumeDelete { name: "d".into() })), "it is not empty");
+    assert!(
+        refused(call(&mut driver, Op::VolumeDelete { name: "d".into(), only: None })),
+        "it is not empty"
+    );
     assert!(make(&mut driver, "d", 0o600).is_err());
     assert!(call(&mut driver, rename("f", "d", true)).is_err());
     call(&mut driver, rename("d/x", "x", false)).unwrap();
-    call(&mut driver, Op::VolumeDelete { name: "d".into() }).unwrap();
+    call(&mut driver, Op::VolumeDelete { name: "d".into(), only: None }).unwrap();
 }
 
 #[test]
@@ -73,7 +85,14 @@ fn a_rename_takes_a_place_only_where_it_may_and_keeps_what_it_is_told_to() {
     call(&mut driver, rename("a", "b", true)).unwrap();
     assert_eq!((id(&driver, "a"), id(&driver, "b")), (None, a));
     let keep_as = Some("kept".into());
-    let keep = Op::VolumeRename { name: "c".into(), to: "b".into(), replace: true, keep_as };
+    let keep = Op::VolumeRename {
+        name: "c".into(),
+        to: "b".into(),
+        replace: true,
+        keep_as,
+        is: None,
+        only: None,
+    };
     call(&mut driver, keep).unwrap();
     assert_eq!((id(&driver, "b"), id(&driver, "kept")), (c, a));
     let number = format!("/{}", a.unwrap().0);
@@ -165,7 +184,8 @@ fn a_refusal_names_what_was_asked_for_and_nothing_that_is_hidden() {
     let (name, act) = ("shared".to_string(), Act::Own);
     assert_eq!(refused("shared"), Error::NotPermitted { name, act });
     let number = format!("/{}", driver.node.volume("alice/secret-plan").unwrap().id.0);
-    let ticket = driver.begin_as(Who::user(8, 8, []), Op::VolumeDelete { name: number.clone() });
+    let ticket =
+        driver.begin_as(Who::user(8, 8, []), Op::VolumeDelete { name: number.clone(), only: None });
     assert_eq!(driver.wait(ticket), Err(Error::NoSuchVolume { name: number }));
 }
 
@@ -195,7 +215,14 @@ fn the_directory_of_files_that_were_removed_is_a_directory() {
     assert!(refused(make(&mut driver, place, 0o777 | Ownership::LINK)));
     assert!(refused(call(&mut driver, rename("a", place, false))));
     let keep_as = Some(place.into());
-    let keep = Op::VolumeRename { name: "a".into(), to: "b".into(), replace: true, keep_as };
+    let keep = Op::VolumeRename {
+        name: "a".into(),
+        to: "b".into(),
+        replace: true,
+        keep_as,
+        is: None,
+        only: None,
+    };
     assert!(refused(call(&mut driver, keep)));
     make(&mut driver, place, 0o777 | Ownership::DIRECTORY).unwrap();
     call(&mut driver, rename("a", &format!("{place}/a"), false)).unwrap();
@@ -273,7 +300,7 @@ fn renamed(
     }
     let own = moved.get(name);
     if let Some(&(taken, is_directory)) = before.get(to) {
-        if !replace || own.is_none() && !is_directory {
+        if !replace || own.is_none_or(|(_, is_directory)| *is_directory) != is_directory {
             return None;
         }
         if own.is_some() {
@@ -295,6 +322,16 @@ fn renamed(
     (!is_bad).then_some(after)
 }
 
+/// The name, or, where a directory above has a number, the path below that.
+fn asked(model: &Model, name: &str, by_number: bool) -> String {
+    let mut above = name.match_indices('/').map(|(at, _)| name.split_at(at));
+    let numbered = above.find_map(|(above, below)| {
+        let (id, is_directory) = model.get(above)?;
+        is_directory.then(|| format!("/{}{below}", id.0))
+    });
+    numbered.filter(|_| by_number).unwrap_or_else(|| name.into())
+}
+
 #[test]
 fn any_rename_is_refused_or_leaves_the_names_that_it_says() {
     const NAMES: [&str; 10] = ["a", "a/x", "a/y", "a/x/z", "b", "b/x", "b/x/z", "c", "c/x", "d"];
@@ -303,8 +340,8 @@ fn any_rename_is_refused_or_leaves_the_names_that_it_says() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (seed >> 33) as usize % n
     };
-    let (mut done, mut refused) = (0, 0);
-    for _ in 0..30 {
+    let (mut done, mut refused, mut by_number) = (0, 0, 0);
+    for _ in 0..60 {
         let mut driver = Setup::new(1).open();
         let mut model = Model::new();
         for _ in 0..60 {
@@ -319,10 +356,23 @@ fn any_rename_is_refused_or_leaves_the_names_that_it_says() {
                 continue;
             }
             let (replace, keep) = (below(3) > 0, (below(2) == 0).then(|| NAMES[below(10)]));
-            let keep_as = keep.map(String::from);
-            let op = Op::VolumeRename { name: name.into(), to: to.into(), replace, keep_as };
+            let keep_as = keep.map(|keep| asked(&model, keep, below(2) == 0));
+            let id = |name: &str| model.get(name).map(|(id, _)| *id);
+            // Right, or of some volume.
+            let mut number = |name: &str| match below(4) {
+                0 => id(name),
+                1 => id(NAMES[below(10)]),
+                _ => None,
+            };
+            let (is, only) = (number(name), number(to));
+            let [name_asked, to_asked] = [name, to].map(|name| asked(&model, name, below(2) == 0));
+            by_number += u32::from(name_asked != name);
+            let op =
+                Op::VolumeRename { name: name_asked, to: to_asked, replace, keep_as, is, only };
             let ended = call(&mut driver, op.clone());
-            let after = renamed(&model, name, to, replace, keep);
+            let is_other = is.is_some() && is != id(name)
+                || only.is_some() && name != to && id(to).is_some_and(|id| Some(id) != only);
+            let after = renamed(&model, name, to, replace, keep).filter(|_| !is_other);
             assert_eq!(ended.is_ok(), after.is_some(), "{op:?} of {model:?}: {ended:?}");
             done += u32::from(ended.is_ok());
             refused += u32::from(ended.is_err());
@@ -333,7 +383,69 @@ fn any_rename_is_refused_or_leaves_the_names_that_it_says() {
             }
         }
     }
-    assert!(done > 100 && refused > 100, "{done} {refused}");
+    assert!(done > 100 && refused > 100 && by_number > 100, "{done} {refused} {by_number}");
+}
+
+/// A program that has a directory open goes on in it, whoever renames it, and nowhere when it is gone.
+#[test]
+fn what_lies_in_a_directory_is_asked_for_by_the_directorys_number() {
+    let mut driver = Setup::new(1).open();
+    let root = Who::root();
+    for (name, mode) in [("d", 0o700 | Ownership::DIRECTORY), ("d/e/x", 0o600), ("f", 0o600)] {
+        make(&mut driver, name, mode).unwrap();
+    }
+    let number = |driver: &Driver, name: &str| driver.node.volume(name).unwrap().id.0;
+    let (d, f) = (number(&driver, "d"), number(&driver, "f"));
+    call(&mut driver, rename("d", "other", false)).unwrap();
+    make(&mut driver, "d", 0o700 | Ownership::DIRECTORY).unwrap();
+    let below = |path: &str| format!("/{d}/{path}");
+    make(&mut driver, &below("new"), 0o600).unwrap();
+    assert_eq!(names(&mut driver, &root, &format!("/{d}")), ["e", "new"]);
+    assert_eq!(names(&mut driver, &root, &below("e")), ["x"]);
+    assert_eq!(driver.node.directory(&root, &below("e")).as_deref(), Some("other/e"));
+    assert_eq!(driver.node.volume(&below("e/x")).unwrap().name, "other/e/x");
+    call(&mut driver, rename(&below("e"), &below("g"), false)).unwrap();
+    call(&mut driver, rename("f", &below("f"), false)).unwrap();
+    assert_eq!(driver.node.volume("other/f").unwrap().id.0, f);
+    assert!(driver.node.volume(&format!("/{f}/x")).is_none(), "it is no directory");
+    // Whoever removes it finds it empty in the same step.
+    let remove = |name: String, only| Op::VolumeDelete { name, only };
+    let directory = VolumeId(d);
+    let not_empty = Err(Error::NotEmpty { name: "other".into() });
+    assert_eq!(call(&mut driver, remove("other".into(), Some(directory))), not_empty);
+    let other = |name: String| Err(Error::OtherVolume { name });
+    assert_eq!(
+        call(&mut driver, remove(below("new"), Some(VolumeId(f)))),
+        other(below("new")),
+        "a volume that was not meant stays"
+    );
+    for name in ["new", "f", "g/x"] {
+        call(&mut driver, remove(below(name), None)).unwrap();
+    }
+    call(&mut driver, remove("other".into(), Some(directory))).unwrap();
+    let gone = |ended| matches!(ended, Err(Error::NoSuchVolume { .. }));
+    assert!(gone(make(&mut driver, &below("new"), 0o600)), "nothing is made in what is gone");
+    make(&mut driver, "a", 0o600).unwrap();
+    assert!(gone(call(&mut driver, rename("a", &below("a"), false))));
+    assert!(names(&mut driver, &root, &format!("/{d}")).is_empty());
+}
+
+/// Another door may have put another kind of thing there since somebody looked.
+#[test]
+fn a_directory_takes_no_files_place_and_a_file_no_directorys() {
+    let mut driver = Setup::new(1).open();
+    for (name, mode) in [("d", 0o700 | Ownership::DIRECTORY), ("f", 0o600), ("g/x", 0o600)] {
+        make(&mut driver, name, mode).unwrap();
+    }
+    for (from, to) in [("d", "f"), ("f", "d"), ("g", "f")] {
+        let exists = Err(store::StoreError::VolumeExists { name: to.into() }.into());
+        assert_eq!(call(&mut driver, rename(from, to, true)), exists, "{from} to {to}");
+    }
+    make(&mut driver, "e", 0o700 | Ownership::DIRECTORY).unwrap();
+    call(&mut driver, rename("e", "d", true)).unwrap();
+    make(&mut driver, "e/x", 0o600).unwrap();
+    let not_empty = Err(Error::NotEmpty { name: "e".into() });
+    assert_eq!(call(&mut driver, rename("d", "e", true)), not_empty);
 }
 
 /// A directory of which a record has room for all but one volume is not renamed in part: where the

@@ -146,7 +146,7 @@ fn a_name_is_a_directory_to_who_sees_something_under_it() {
     };
     let made = driver.begin_as(owner.clone(), op("d/film"));
     driver.wait(made).unwrap();
-    let is = |who: &Who, name| driver.node.is_directory(who, name);
+    let is = |who: &Who, name| driver.node.directory(who, name).is_some();
     assert!(is(&owner, "d") && is(&Who::root(), "d"));
     assert!(!is(&owner, "d/film") && !is(&owner, "none") && !is(&owner, "d/fil"));
     assert!(!is(&Who::user(7, 7, []), "d"), "it is not shown to him");

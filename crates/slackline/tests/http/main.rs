@@ -6,6 +6,7 @@ mod client;
 #[path = "../support/mod.rs"]
 mod support;
 
+use ::client as client_library;
 use client::{Http, receive, send};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
@@ -202,6 +203,47 @@ fn a_transfer_stays_with_its_volume_whatever_that_is_called() {
 
 /// A read under a contract of its own gets its bytes, and its stream is closed with it, also where
 /// the client goes in the middle; one that does not fit is refused with the figures.
+/// Another volume takes the name all the time: there is always one, and a read gets it.
+#[test]
+fn a_name_that_is_given_to_another_volume_all_the_time_is_always_found() {
+    use client_library::{Durable, Found, Replace};
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let _daemon = dir.serve(&disks);
+    make(&dir, "v", "1MiB");
+    let http = http(&dir);
+    assert_eq!(http.ask("PUT", V, &[], &[7; 5000]).status, 204);
+    let library = client_library::Client::at(dir.path("s.sock"));
+    let (is_over, mut missed) = (std::sync::atomic::AtomicBool::new(false), Vec::new());
+    let renames = std::thread::scope(|scope| {
+        let renames = scope.spawn(|| {
+            let mut renames = 0;
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                make(&dir, "new", "1MiB");
+                assert_eq!(http.ask("PUT", "/v1/volumes/new/data", &[], &[7; 5000]).status, 204);
+                // A read that is under way keeps the volume from being removed.
+                while let Ok(Found::Volume(facts)) = library.file_facts("v") {
+                    let (replace, staged) = (Replace::Remove(facts.number), Durable::WithNextSync);
+                    if library.volume_rename(("new", None), "v", replace, staged).is_ok() {
+                        renames += 1;
+                        break;
+                    }
+                }
+            }
+            renames
+        });
+        let got = (0..1500).map(|_| http.get(V, &[]));
+        let bad = got.filter(|got| got.status != 200 || got.body != [7; 5000]);
+        bad.for_each(|got| {
+            missed.push((got.status, String::from_utf8_lossy(&got.body).into_owned()))
+        });
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        renames.join().unwrap()
+    });
+    assert!(renames > 10, "{renames}");
+    assert!(missed.is_empty(), "{missed:?}");
+}
+
 #[test]
 fn a_read_can_have_a_contract_of_its_own() {
     let dir = Scratch::new();

@@ -6,6 +6,7 @@
 
 mod at_once;
 mod handles;
+mod names_at_once;
 mod nfs;
 mod posix;
 mod rings;
@@ -584,7 +585,7 @@ fn who_stands_in_a_directory_works_in_it_under_whatever_name_it_has() {
     let inside = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&inside));
     let inside = Path::new(&inside);
     fs::write(inside.join("before"), "x").unwrap();
-    client.volume_rename("d", "e", client::Replace::Nothing, client::Durable::Now).unwrap();
+    client.volume_rename(("d", None), "e", client::Replace::Nothing, client::Durable::Now).unwrap();
     // As long as the mount may answer from what it knows.
     std::thread::sleep(std::time::Duration::from_millis(1_100));
     fs::write(inside.join("after"), "x").unwrap();

@@ -3,7 +3,7 @@
 use super::{Owner, is_zero};
 use crate::quantity;
 use serde::{Deserialize, Serialize};
-use std::num::NonZeroU64;
+use std::num::{NonZeroU16, NonZeroU64};
 use units::Bytes;
 
 /// Files that were removed while a program has them open lie under this name; nothing but a
@@ -67,6 +67,12 @@ pub struct VolumeRename {
     /// With `replace`: it is not removed, but gets this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_as: Option<String>,
+    /// The number of the volume that is renamed: another one of this name keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is: Option<u64>,
+    /// With `replace`: the number of the only volume that is replaced; another one is in the way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<u64>,
 }
 
 /// Says when a volume was last used; what is left out stays.
@@ -87,12 +93,16 @@ pub struct VolumeTimes {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EntriesAsk {
-    /// The directory, as names have it; empty for what lies under none.
+    /// The directory, as names have it, or its number behind a slash; empty for what lies under none.
     #[serde(default)]
     pub directory: String,
     /// Only what comes behind this entry.
     #[serde(default)]
     pub after: String,
+    /// At most so many; a thousand where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u16>))]
+    pub most: Option<NonZeroU16>,
 }
 
 /// What lies under a directory, the first thousand of it.
@@ -119,7 +129,8 @@ pub struct Entry {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FileAsk {
-    /// The volume's name, or its number behind a slash.
+    /// The volume's name, or its number behind a slash, or `/NUMBER/PATH`: what has this path below the
+    /// directory with this number.
     pub name: String,
     /// Who asks, where he wants to know of changes that are not his own: a number below 2^60 that
     /// nobody else has, as the connections that he writes by have it in their `HelloVolume`.
@@ -168,6 +179,9 @@ pub struct FileFound {
     /// The volume; none of a directory that is there only because volumes lie under it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileFacts>,
+    /// The whole name of such a directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
 }
 
 /// Everything that was answered before is durable.

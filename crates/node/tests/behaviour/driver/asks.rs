@@ -29,7 +29,7 @@ pub fn resize(name: &str, size: Bytes) -> Op {
 }
 
 pub fn delete(name: &str) -> Op {
-    Op::VolumeDelete { name: name.into() }
+    Op::VolumeDelete { name: name.into(), only: None }
 }
 
 pub fn service(name: &str, service: Service) -> Op {
