@@ -43,7 +43,9 @@ impl Error {
             Self::Directory(..) | Self::NotEmpty(_) => "give an empty or a new directory".into(),
             Self::Mounted(path) => format!("give another directory, or umount {}", path.display()),
             Self::Stale(path) => format!("umount {}", path.display()),
-            Self::Backing(..) => "correct the path, or what it allows".into(),
+            Self::Backing(..) => {
+                "give a path that is there and that this user may read and write".into()
+            }
             Self::BackingInUse(_) => "give another file, or end the other program".into(),
             Self::BackingTooLarge(..) => "give another file, or a larger --size".into(),
             Self::Order(_) => "correct the fault".into(),

@@ -1,5 +1,6 @@
 //! Figures in words, as people say them.
 
+use std::io::ErrorKind;
 use units::Duration;
 
 /// Parts per million as a percentage with two places.
@@ -15,6 +16,23 @@ pub fn span(time: Duration) -> String {
         60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
         3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
         _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+/// What to do where the system does not give a file for this reason.
+pub fn mend_path(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::NotFound => "correct the path: nothing has this name",
+        ErrorKind::PermissionDenied => {
+            "give a path that this user may use, or change who may with `chmod` or `chown`"
+        }
+        ErrorKind::IsADirectory => "give the path of a file: this is a directory",
+        ErrorKind::NotADirectory => "correct the path: a part of it is no directory",
+        ErrorKind::ReadOnlyFilesystem => "give a path elsewhere: nothing can be written there",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "make room there, or give another path"
+        }
+        _ => "give another path; the kernel's log may say more",
     }
 }
 

@@ -43,7 +43,7 @@ impl Error {
                  another place"
                     .into()
             }
-            Self::File { .. } => "correct the path, or what it allows".into(),
+            Self::File { cause, .. } => report::mend_path(cause.kind()).into(),
             Self::Wrong { next_step, .. } => next_step.clone(),
         }
     }

@@ -36,6 +36,9 @@ impl From<PoolError> for Failure {
                 format!("{} does not exist", path.display()),
                 "say how large it shall be, as in --size 10GiB, or correct the path",
             ),
+            PoolError::Io { error: cause, .. } => {
+                Self::new(error.to_string(), report::mend_path(cause.kind()))
+            }
             other => of_text(&other.to_string()),
         }
     }
@@ -60,7 +63,7 @@ pub fn by_path(what: &str, disk: DiskIndex, devices: &[PathBuf]) -> String {
 fn of_text(text: &str) -> Failure {
     match text.rsplit_once("; ") {
         Some((what, next_step)) => Failure::new(what, next_step),
-        None => Failure::new(text, "correct the path, or what it allows"),
+        None => Failure::new(text, "correct that, or give another path"),
     }
 }
 

@@ -48,7 +48,17 @@ impl Failure {
         if error.kind() == std::io::ErrorKind::InvalidData {
             return Self::new(format!("{path} is not a text file"), "give a file of text (UTF-8)");
         }
-        Self::new(format!("{path}: {error}"), "correct the path, or what it allows")
+        Self::new(format!("{path}: {error}"), report::mend_path(error.kind()))
+    }
+
+    /// This one, and another that was found beside it: both are told, with what to do about each.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            what: format!("{}; and {}", self.what, other.what),
+            next_step: format!("{}; and {}", self.next_step, other.next_step),
+            ..self
+        }
     }
 
     /// Tells the person, or the program, and gives the code to end with.
