@@ -6,7 +6,7 @@ use crate::contract::{planned_run, thin_placement};
 use crate::failure::{Failure, REFUSED};
 use crate::output::{Output, counted};
 use client::control::{Mode, Placement, Plan, PlanRequest, PlanStream, Volume};
-use client::{Client, Code};
+use client::{Client, Code, Problem};
 use report::Table;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -193,53 +193,65 @@ fn choose_blocks(
     Ok(())
 }
 
+/// All that is in the way, told at once: who mended the rate alone would next be refused for the
+/// room.
 fn verdict(found: Found) -> Result<(), Failure> {
-    if let Some(stop) = found.plan.stops {
-        let failure = Failure::from(stop.problem);
-        let what = format!("camera {}: {}", stop.name, failure.what);
-        let refusal = failure.problem.as_ref().and_then(|problem| problem.refusal.as_ref());
-        let fits = refusal.map(|refusal| refusal.rate_max_bytes_per_second);
-        let next_step = match fits.filter(|fits| !fits.is_zero()) {
-            Some(fits) => format!(
-                "the largest rate that fits in these blocks is {fits}: make `rate` smaller or \
-                 `block` larger in the file, or close a stream"
-            ),
-            None => failure.next_step.clone(),
-        };
-        return Err(Failure { what, next_step, exit_code: REFUSED, ..failure });
-    }
+    let (room, ring, program) = (no_room(&found), ring_too_small(&found), no_program(&found));
+    let rate = found.plan.stops.map(|stop| beyond_rate(stop.name, stop.problem));
+    let failures = [rate, room, ring, program].into_iter().flatten();
+    failures.reduce(Failure::and).map_or(Ok(()), Err)
+}
+
+/// The first camera that the disks have no time for.
+fn beyond_rate(camera: String, problem: Problem) -> Failure {
+    let failure = Failure::from(problem);
+    let what = format!("camera {camera}: {}", failure.what);
+    let refusal = failure.problem.as_ref().and_then(|problem| problem.refusal.as_ref());
+    let fits = refusal.map(|refusal| refusal.rate_max_bytes_per_second);
+    let next_step = match fits.filter(|fits| !fits.is_zero()) {
+        Some(fits) => format!(
+            "the largest rate that fits in these blocks is {fits}: make `rate` smaller or \
+             `block` larger in the file, or close a stream"
+        ),
+        None => failure.next_step.clone(),
+    };
+    Failure { what, next_step, exit_code: REFUSED, ..failure }
+}
+
+fn no_room(found: &Found) -> Option<Failure> {
     let (needed, free) = (Bytes::new(found.needed_bytes), Bytes::new(found.free_bytes));
-    if needed > free {
-        let what =
-            format!("the volumes that have to be made take {needed}, and the pool has {free}");
-        let next = "make `size` or `keep` smaller in the file, remove what nobody needs, or make a larger pool";
-        let failure = Failure::new(what, next);
-        return Err(Failure { exit_code: REFUSED, ..failure });
+    if needed <= free {
+        return None;
     }
-    if let Some(camera) = found.cameras.iter().find(|camera| camera.is_too_small()) {
-        let (size, least) = (camera.size_bytes, camera.ring_least_bytes.unwrap_or_default());
-        let (size, least) = (Bytes::new(size), Bytes::new(least));
-        let what = format!(
-            "camera {}: for its contract a ring of {size} is too small: more than half of it would be \
-             given up ahead of the camera",
-            camera.name
-        );
-        let next = match camera.recorded_bytes {
-            None => format!("make its `size` {least} at least, or its `rate` or `block` smaller"),
-            Some(_) => format!(
-                "record to a new ring of {least} at least (another `volume`), or make its `rate` or \
-                 `block` smaller"
-            ),
-        };
-        return Err(Failure { exit_code: REFUSED, ..Failure::new(what, next) });
-    }
-    match found.cameras.iter().find(|camera| !camera.program) {
-        None => Ok(()),
-        Some(camera) => {
-            let what = format!("camera {}: the program of its command was not found", camera.name);
-            Err(Failure::new(what, "install it (`apt install ffmpeg`), or correct the command"))
-        }
-    }
+    let what = format!("the volumes that have to be made take {needed}, and the pool has {free}");
+    let next = "make `size` or `keep` smaller in the file, remove what nobody needs, or make a \
+                larger pool";
+    Some(Failure { exit_code: REFUSED, ..Failure::new(what, next) })
+}
+
+fn ring_too_small(found: &Found) -> Option<Failure> {
+    let camera = found.cameras.iter().find(|camera| camera.is_too_small())?;
+    let (size, least) = (camera.size_bytes, camera.ring_least_bytes.unwrap_or_default());
+    let (size, least) = (Bytes::new(size), Bytes::new(least));
+    let what = format!(
+        "camera {}: for its contract a ring of {size} is too small: more than half of it would be \
+         given up ahead of the camera",
+        camera.name
+    );
+    let next = match camera.recorded_bytes {
+        None => format!("make its `size` {least} at least, or its `rate` or `block` smaller"),
+        Some(_) => format!(
+            "record to a new ring of {least} at least (another `volume`), or make its `rate` or \
+             `block` smaller"
+        ),
+    };
+    Some(Failure { exit_code: REFUSED, ..Failure::new(what, next) })
+}
+
+fn no_program(found: &Found) -> Option<Failure> {
+    let camera = found.cameras.iter().find(|camera| !camera.program)?;
+    let what = format!("camera {}: the program of its command was not found", camera.name);
+    Some(Failure::new(what, "install it (`apt install ffmpeg`), or correct the command"))
 }
 
 fn text(found: &Found) -> String {

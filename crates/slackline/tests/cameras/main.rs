@@ -445,4 +445,8 @@ fn before_anything_is_started_a_file_is_read_and_the_daemon_is_asked() {
     }
     let file = write(&dir, &(camera("gate", "1MB/s") + "size = '1GiB'\n"));
     dir.run(&["cameras", &file, "--check"]).failed(3, &["take 1 GiB", "`size` or `keep` smaller"]);
+    // Where neither the rate nor the room suffices, both are told.
+    let file = write(&dir, &(camera("huge", "900MB/s") + "size = '1GiB'\n"));
+    let said = ["camera huge: refused", "take 1 GiB", "`rate` smaller", "`size` or `keep` smaller"];
+    dir.run(&["cameras", &file, "--check"]).failed(3, &said);
 }
