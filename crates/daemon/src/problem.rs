@@ -306,28 +306,13 @@ fn of_device(error: &Error) -> Problem {
 
 fn refused(refusal: &Refusal) -> Problem {
     let disk = refusal.disk.0;
-    let mut detail = format!("disk {disk} cannot keep this contract: ");
-    detail.push_str(&match refusal.utilisation_ppm {
-        // Nobody reads a percentage of eight digits.
-        ppm @ 10_000_000.. => format!("it would need {} times the disk's time", ppm / 1_000_000),
-        ppm => format!("its utilisation would be {}", percent(ppm)),
-    });
-    match refusal.deadline {
-        None if refusal.undecided => {
-            detail = format!(
-                "disk {disk} could not decide now whether it keeps this contract, beside what waits \
-                 at this moment"
-            );
-        }
-        None => {}
-        Some((deadline, _)) if deadline.is_zero() => {
-            detail.push_str(", and a block would be due before the disk can have answered");
-        }
-        Some((deadline, excess)) => detail.push_str(&format!(
-            ", and by the deadline {deadline} after a common start it would be asked for {excess} \
-             more time than there is"
-        )),
-    }
+    let mut detail = match bound(refusal) {
+        Some(bound) => format!("disk {disk} cannot keep this contract: {bound}"),
+        None => format!(
+            "disk {disk} could not decide now whether it keeps this contract, beside what waits \
+             at this moment"
+        ),
+    };
     if let Some(bus) = &refusal.bus {
         detail.push_str(&format!("; the disk {bus}, which is counted"));
     }
@@ -376,6 +361,37 @@ fn refused(refusal: &Refusal) -> Problem {
     problem
 }
 
+/// Which bound the contract exceeds; none where nothing was found to be too much. A utilisation that
+/// would fit is no reason, and is named as such: beside a refusal it reads as one.
+fn bound(refusal: &Refusal) -> Option<String> {
+    let ppm = refusal.utilisation_ppm;
+    let utilisation = match ppm {
+        // Nobody reads a percentage of eight digits.
+        10_000_000.. => format!("it would need {} times the disk's time", ppm / 1_000_000),
+        _ => format!("its utilisation would be {}", percent(ppm)),
+    };
+    let is_beyond = ppm >= 1_000_000;
+    let beyond = if is_beyond { format!("{utilisation}, and ") } else { String::new() };
+    Some(match refusal.deadline {
+        None if refusal.undecided => return None,
+        None if is_beyond => utilisation,
+        None => format!("{utilisation}, which is more than contracts may take of it"),
+        Some((deadline, _)) if deadline.is_zero() => {
+            format!("{beyond}a block would be due before the disk can have answered")
+        }
+        Some((deadline, excess)) => {
+            let late = format!(
+                "{beyond}by the deadline {deadline} after a common start it would be asked for \
+                 {excess} more time than there is"
+            );
+            match is_beyond {
+                true => late,
+                false => format!("{late} (its utilisation, {}, would fit)", percent(ppm)),
+            }
+        }
+    })
+}
+
 /// Blocks that do better than those that were asked for, and what fits in them.
 fn in_blocks((block, rate): (Bytes, Rate)) -> String {
     let block = block.to_string();
@@ -420,6 +436,43 @@ mod tests {
              or close a stream"
         );
         assert_eq!(problem.refusal.unwrap().excess_ns, Some(Duration::from_millis(7)));
+    }
+
+    /// "Utilisation 24 %" beside a refusal reads as a contradiction: what refuses is the deadline.
+    #[test]
+    fn a_refusal_names_the_bound_that_refuses() {
+        let detail = |utilisation_ppm, deadline: Option<(u64, u64)>| {
+            let ms = Duration::from_millis;
+            of(&Error::Refused(Refusal {
+                disk: DiskIndex(0),
+                utilisation_ppm,
+                deadline: deadline.map(|(deadline, excess)| (ms(deadline), ms(excess))),
+                rate_max: Rate::ZERO,
+                longer: None,
+                bus: None,
+                undecided: false,
+                parts: 1,
+            }))
+            .detail
+        };
+        for (utilisation_ppm, deadline, said) in [
+            (
+                240_800,
+                Some((30, 2)),
+                "by the deadline 30 ms after a common start it would be asked for 2 ms more time \
+                 than there is (its utilisation, 24.08 %, would fit)",
+            ),
+            (240_800, Some((0, 2)), "a block would be due before the disk can have answered"),
+            (
+                960_000,
+                None,
+                "its utilisation would be 96.00 %, which is more than contracts may take of it",
+            ),
+            (1_200_000, None, "its utilisation would be 120.00 %"),
+        ] {
+            let all = format!("disk 0 cannot keep this contract: {said}");
+            assert_eq!(detail(utilisation_ppm, deadline), all);
+        }
     }
 
     /// A host that is late for a while passes by itself; a disk that has not the time does not.

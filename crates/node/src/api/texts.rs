@@ -12,18 +12,20 @@ impl fmt::Display for Shortage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let refusal = self.0;
         let percent = refusal.utilisation_ppm.div_ceil(100);
-        write!(
-            f,
-            "disk {} would be {}.{:02} % utilised",
-            refusal.disk.0,
-            percent / 100,
-            percent % 100
-        )?;
-        if let Some((deadline, excess)) = refusal.deadline {
-            write!(
-                f,
-                "; at the deadline {deadline} after a common start, demand exceeds supply by {excess}"
-            )?;
+        let (whole, part) = (percent / 100, percent % 100);
+        let disk = refusal.disk.0;
+        match refusal.deadline {
+            None => write!(f, "disk {disk} would be {whole}.{part:02} % utilised")?,
+            Some((deadline, excess)) => {
+                write!(
+                    f,
+                    "on disk {disk}, at the deadline {deadline} after a common start, demand exceeds \
+                     supply by {excess}"
+                )?;
+                // One that would fit is no reason, and reads as one where it is not said.
+                let fits = if percent < 10_000 { ", which would fit" } else { "" };
+                write!(f, " (its utilisation would be {whole}.{part:02} %{fits})")?;
+            }
         }
         if let Some(bus) = &refusal.bus {
             write!(f, "; the disk {bus}, which is counted")?;
