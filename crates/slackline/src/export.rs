@@ -21,7 +21,8 @@ use units::{Bytes, Duration, Rate};
 /// What was recorded between two times, or all of it. It is read in what contracts leave; with
 /// --rate under a contract, at that rate. A time before the recording or in a pause of it is said,
 /// and the copy begins where the recording goes on. The bytes are those that were recorded: they
-/// begin wherever that was in a frame, as players of streams take them.
+/// begin wherever that was in a frame, as players of streams take them. A file that has data already
+/// is left alone unless --overwrite is given.
 #[derive(clap::Args)]
 pub struct Args {
     /// The volume
@@ -33,6 +34,9 @@ pub struct Args {
     /// Read under a contract of this rate, for example 10MB/s [default: best effort]
     #[arg(long, short, value_name = "RATE")]
     rate: Option<Rate>,
+    /// Write over FILE where it has data already
+    #[arg(long)]
+    overwrite: bool,
 }
 
 /// What is read at a time without a contract.
@@ -61,14 +65,16 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     };
     let began = Instant::now();
     let path = (args.file != Path::new("-")).then_some(args.file.as_path());
+    let target = Target { path, overwrite: args.overwrite };
+    target.may_be_written()?;
     let (bytes, stream) = match args.rate {
         Some(rate) => {
-            let (bytes, stream) = under_contract(&client, &volume, (start, end), rate, path)?;
+            let (bytes, stream) = under_contract(&client, &volume, (start, end), rate, &target)?;
             (bytes, Some(stream))
         }
         None => {
             let from = client.best_effort(&args.volume)?;
-            let mut out = open(path)?;
+            let mut out = target.open()?;
             let progress = Progress::new(Some(end - start));
             let copied = copy(from, (start, end), &mut out, &progress);
             progress.finish();
@@ -96,14 +102,37 @@ impl Exported {
     }
 }
 
-/// Only when nothing was refused: what is refused must not empty a file.
-fn open(path: Option<&Path>) -> Result<Sink, Failure> {
-    match path {
-        Some(path) => {
-            let file = File::create(path).map_err(|error| Failure::file(path, &error))?;
-            Ok(Sink::File(file))
+/// Where the bytes go; standard output where there is no path.
+struct Target<'a> {
+    path: Option<&'a Path>,
+    overwrite: bool,
+}
+
+impl Target<'_> {
+    /// Fails where that would destroy what a file has.
+    fn may_be_written(&self) -> Result<(), Failure> {
+        let Some(path) = self.path.filter(|_| !self.overwrite) else { return Ok(()) };
+        match std::fs::metadata(path) {
+            // Who makes the name of a temporary file makes an empty one.
+            Ok(found) if found.is_file() && found.len() > 0 => Err(Failure::new(
+                format!("{} has {} already", path.display(), Bytes::new(found.len())),
+                "give another name, or add --overwrite if that may be lost",
+            )),
+            _ => Ok(()),
         }
-        None => Sink::standard().map_err(|error| play::unwritten(None, &error)),
+    }
+
+    /// Only when nothing was refused: what is refused must not empty a file.
+    fn open(&self) -> Result<Sink, Failure> {
+        // Another program may have written one meanwhile.
+        self.may_be_written()?;
+        match self.path {
+            Some(path) => {
+                let file = File::create(path).map_err(|error| Failure::file(path, &error))?;
+                Ok(Sink::File(file))
+            }
+            None => Sink::standard().map_err(|error| play::unwritten(None, &error)),
+        }
     }
 }
 
@@ -112,14 +141,15 @@ fn under_contract(
     volume: &Volume,
     (start, end): (Bytes, Bytes),
     rate: Rate,
-    path: Option<&Path>,
+    target: &Target<'_>,
 ) -> Result<(Bytes, Stream), Failure> {
     let contract = ContractArgs { rate, block: None, burst: None, miss: None };
     let contract = contract.on(client, &volume.name, Mode::Read)?;
     let (mut reader, _) = client.reader_early(&volume.name, contract, start)?;
-    let mut out = open(path)?;
+    let mut out = target.open()?;
     let progress = Progress::new(Some(end - start));
-    let part = play::Part { path, length: Some(end - start), is_ring: volume.ring.is_some() };
+    let part =
+        play::Part { path: target.path, length: Some(end - start), is_ring: volume.ring.is_some() };
     let copied = play::copy(&part, &mut reader, &mut out, &progress);
     progress.finish();
     let bytes = copied?;

@@ -331,7 +331,14 @@ fn a_ring_holds_the_end_of_what_was_recorded() {
     dir.run_with(&["record", "cam", "--rate", "20MB/s", "--ring"], &more).recorded();
     let all = dir.run(&play).succeeded().out;
     assert!(all.ends_with(&more), "what came last is there");
-    dir.run(&["export", "clip", file.to_str().unwrap()]).succeeded();
+    // What the file has already is left alone until it is said that it may be lost.
+    std::fs::write(&file, "mine").unwrap();
+    let export = ["export", "clip", file.to_str().unwrap()];
+    for rate in [&[][..], &["--rate", "20MB/s"]] {
+        dir.run(&[&export[..], rate].concat()).failed(1, &["out has 4 B already", "--overwrite"]);
+        assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+    }
+    dir.run(&[&export[..], &["--overwrite"]].concat()).succeeded();
     assert!(std::fs::read(&file).unwrap() == bytes[start..], "the copy stays");
     let told = dir.run(&["volume", "keep", "cam", "1s"]).succeeded().text().to_owned();
     assert_eq!(told, "ring cam gives up what is older than 1 s\n");
