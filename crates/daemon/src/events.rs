@@ -233,7 +233,7 @@ mod tests {
         status["streams"][0]["throttled"] = json!(2);
         let slowed = seen.changes(after(2), &overview_of(&status));
         assert_eq!(told(&slowed), [(Found, "stream/3/slowed")]);
-        assert!(slowed[0].next_step.as_ref().unwrap().contains("stream set 3"));
+        assert!(slowed[0].next_step.as_ref().unwrap().contains("stream set cam1 "));
         // That it goes on is nothing new.
         status["streams"][0]["throttled"] = json!(3);
         assert_eq!(seen.changes(after(70), &overview_of(&status)), []);

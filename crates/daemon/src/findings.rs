@@ -3,7 +3,7 @@
 //! Invariant: a finding says what is the case, with its figures, and what to do next; where
 //! nothing is found, every contract was kept so far and nothing that is known endangers one.
 
-use report::{counted, quoted, span};
+use report::{counted, quoted, span, stream_on};
 use units::{Bytes, Duration, Rate};
 use wire::control::{
     Disk, Finding, HostTime, Mode, OddsBroken, Overview, PolicyState, Service, Status, Stream,
@@ -200,7 +200,7 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
         );
         let next = format!(
             "if it cannot wait, as a camera cannot, give it more: `slackline stream set {} --rate {}`",
-            stream.id,
+            stream_on(&stream.volume, stream.id),
             disk::exact_rate(rate)
         );
         found(look(key("slowed"), what, next));
@@ -392,7 +392,7 @@ pub mod tests {
             ),
             (&stream("late_requests"), json!(4), Weight::Broken, "4 of 9", "pool status"),
             (&stream("gap_bytes"), json!(4096), Weight::Broken, "given up", "pool status"),
-            (&stream("throttled"), json!(5), Weight::Look, "5 times", "set 3 --rate 1.1MB/s"),
+            (&stream("throttled"), json!(5), Weight::Look, "5 times", "set cam1 --rate 1.1MB/s"),
             (
                 &stream("position_bytes"),
                 json!(99_940_000_000_u64),

@@ -18,7 +18,7 @@ pub use cumulative::longer_than;
 pub use page::Page;
 pub use scale::Axis;
 pub use table::{Mood, Table};
-pub use words::{counted, mend_path, percent, plain, quoted, span};
+pub use words::{counted, mend_path, percent, plain, quoted, span, stream_on};
 
 /// A number in at most three significant digits, as people write it: no exponent,
 /// thousands apart.

@@ -50,6 +50,15 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
+/// How a command is told which stream on this volume is meant: by the volume, since a stream that is
+/// opened again has another number. A name that is a number would be taken for a stream's.
+pub fn stream_on(volume: &str, stream: u64) -> String {
+    match volume.parse::<u64>() {
+        Ok(_) => stream.to_string(),
+        Err(_) => quoted(volume),
+    }
+}
+
 /// A text that others chose, on one line and without orders for a terminal: control characters are
 /// escaped.
 pub fn plain(text: &str) -> String {

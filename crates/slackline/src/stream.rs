@@ -4,6 +4,7 @@ use crate::Common;
 use crate::contract;
 use crate::failure::Failure;
 use crate::output::Table;
+use client::Client;
 use client::control::{Mode, Stream, StreamClosed, Streams};
 use units::{Bytes, Rate};
 
@@ -14,16 +15,19 @@ pub enum Command {
     List,
     /// Show one stream
     Show {
-        /// Its number
-        id: u64,
+        /// Its number, or its volume
+        #[arg(value_name = "STREAM")]
+        id: String,
     },
     /// Give an open stream another rate or burst, also another program's (of the same user)
     ///
     /// Admission decides; a refusal changes nothing. The program may go faster as soon
     /// as its window can follow, about a window's time later.
     Set {
-        /// Its number
-        id: u64,
+        /// Its number, or its volume: the stream that writes that, or else the only one that reads it.
+        /// A stream that is opened again has another number
+        #[arg(value_name = "STREAM")]
+        id: String,
         /// Bytes per second to keep from now on [default: as before]
         #[arg(long, short, value_name = "RATE", required_unless_present = "burst")]
         rate: Option<Rate>,
@@ -33,8 +37,9 @@ pub enum Command {
     },
     /// Close a stream, also another program's (of the same user); a writer is synced first
     Close {
-        /// Its number
-        id: u64,
+        /// Its number, or its volume: the stream that writes that, or else the only one that reads it
+        #[arg(value_name = "STREAM")]
+        id: String,
     },
 }
 
@@ -46,8 +51,9 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             let streams = Streams { streams: client.streams()? };
             output.result(&streams, |all| table(&all.streams))
         }
-        Command::Show { id } => output.result(&client.stream(id)?, shown),
+        Command::Show { id } => output.result(&client.stream(meant(&client, &id)?)?, shown),
         Command::Set { id, rate, burst } => {
+            let id = meant(&client, &id)?;
             let mut contract = client.stream(id)?.contract;
             contract.rate_bytes_per_second = rate.unwrap_or(contract.rate_bytes_per_second);
             contract.burst_bytes = burst.unwrap_or(contract.burst_bytes);
@@ -56,7 +62,32 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
                 format!("stream {id} has {words} now, a window of {}\n", stream.window_bytes)
             })
         }
-        Command::Close { id } => output.result(&client.stream_close(id)?, closed),
+        Command::Close { id } => {
+            let id = meant(&client, &id)?;
+            output.result(&client.stream_close(id)?, closed)
+        }
+    }
+}
+
+/// The number of the stream that is meant by `asked`.
+fn meant(client: &Client, asked: &str) -> Result<u64, Failure> {
+    if let Ok(id) = asked.parse() {
+        return Ok(id);
+    }
+    let mut on_it = client.streams()?;
+    on_it.retain(|stream| stream.volume == asked);
+    if on_it.iter().any(|stream| stream.mode != Mode::Read) {
+        on_it.retain(|stream| stream.mode != Mode::Read);
+    }
+    let next = "`slackline stream list` shows the streams with their numbers";
+    match &on_it[..] {
+        [one] => Ok(one.id),
+        [] => Err(Failure::new(format!("no stream is open on a volume \"{asked}\""), next)),
+        several => {
+            let numbers: Vec<_> = several.iter().map(|stream| stream.id.to_string()).collect();
+            let what = format!("volume {asked} has several streams: {}", numbers.join(", "));
+            Err(Failure::new(what, "name one of these numbers"))
+        }
     }
 }
 

@@ -61,6 +61,11 @@ fn an_open_stream_gets_another_contract_and_keeps_its_own_where_that_is_refused(
     let much = ["stream", "set", &id, "--rate", "900MB/s"];
     dir.run(&much).failed(3, &["refused: disk 0", "the largest rate that fits"]);
     assert_eq!(streams()[0]["contract"], before);
+    // By its volume as well: a stream that is opened again has another number.
+    assert!(dir.run(&["stream", "show", "v"]).succeeded().text().contains("write v, open"));
+    let burst = dir.run(&["stream", "set", "v", "--burst", "3MiB"]).succeeded();
+    assert!(burst.text().starts_with(&format!("stream {id} has 8 MB/s")), "{}", burst.text());
+    dir.run(&["stream", "close", "w"]).failed(1, &["no stream is open on a volume \"w\""]);
     assert_eq!(dir.run(&["stream", "set", &id]).code, Some(2));
     dir.run(&["stream", "set", "99", "--rate", "1MB/s"]).failed(1, &["there is no stream 99"]);
 

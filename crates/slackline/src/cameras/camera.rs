@@ -414,6 +414,7 @@ impl Camera {
         );
         let needed = needs.to_string().replace(' ', "");
         let now = stream.map_or_else(String::new, |stream| {
+            let stream = report::stream_on(&self.spec.volume, stream);
             format!("; until then: `slackline stream set {stream} --rate {needed}`")
         });
         let next = format!(

@@ -160,7 +160,10 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
                 "stream {} of user {} writes volume {}",
                 other.id, other.user, spec.volume
             ),
-            next: format!("wait for its end, or close it: `slackline stream close {}`", other.id),
+            next: format!(
+                "wait for its end, or close it: `slackline stream close {}`",
+                report::stream_on(&spec.volume, other.id)
+            ),
             soon: true,
         });
     }
