@@ -4,6 +4,7 @@
 //! nothing is found, every contract was kept so far and nothing that is known endangers one.
 
 use report::{counted, quoted, span, stream_on};
+use store::EXTENT;
 use units::{Bytes, Duration, Rate};
 use wire::control::{
     Disk, Finding, HostTime, Mode, OddsBroken, Overview, PolicyState, Service, Status, Stream,
@@ -12,6 +13,8 @@ use wire::control::{
 
 /// A recording that has less than this left is told of.
 const SOON_FULL: Duration = Duration::from_secs(3_600);
+/// A disk of which less than one part in so many is free is nearly full: the next volume will not fit.
+const NEARLY_FULL: u64 = 50;
 
 fn broken(key: String, what: String, next_step: impl Into<String>) -> Finding {
     let next_step = next_step.into();
@@ -74,6 +77,7 @@ fn findings(status: &Status, policy: &PolicyState) -> Vec<Finding> {
         ));
     }
     status.disks.iter().for_each(|disk| of_disk(disk, &mut found));
+    found.extend(status.disks.iter().filter_map(|disk| of_room(disk, status)));
     let way = "an answer's way to its program";
     found.extend(of_host("host/delivery".into(), way, &status.delivery));
     status.volumes.iter().for_each(|volume| of_volume(volume, &mut found));
@@ -129,6 +133,60 @@ fn of_disk(disk: &Disk, found: &mut Vec<Finding>) {
     }
     let gap = format!("the gap between two commands on disk {number}");
     found.extend(of_host(format!("disk/{number}/gap"), &gap, &disk.gap));
+}
+
+/// A disk that has no room left, or will soon have none. One that was given to rings is full by
+/// intent: they never need more.
+fn of_room(disk: &Disk, status: &Status) -> Option<Finding> {
+    let (capacity, free) = (disk.capacity_bytes, disk.free_bytes);
+    let number = usize::from(disk.disk);
+    let of_rings = status.volumes.iter().filter(|volume| volume.ring.is_some());
+    let of_rings = of_rings.filter_map(|ring| ring.extents.get(number)).sum::<u64>();
+    let is_for_rings = EXTENT.saturating_mul(of_rings) > capacity / 2;
+    let taken = taken(disk, status);
+    let left = (!taken.is_zero()).then(|| taken.time_for(free));
+    let is_low = free < capacity / NEARLY_FULL && !(is_for_rings && taken.is_zero());
+    let when = match left.filter(|left| *left < SOON_FULL && !free.is_zero()) {
+        Some(left) => format!(
+            "full in {} if what is recorded there takes more room, at the rates of its contracts",
+            span(left)
+        ),
+        None if is_low && free < EXTENT => "full".into(),
+        None if is_low => "nearly full".into(),
+        None => return None,
+    };
+    let what =
+        format!("disk {} ({}) is {when}: {free} of {capacity} are free", number, disk.device);
+    let next = "delete volumes that nobody needs, or make them smaller (`slackline volume list` shows \
+                their sizes; `volume delete`, `volume resize`); record to rings, which are never full \
+                (`--ring`); or make a pool of more disks";
+    Some(look(format!("disk/{number}/full"), what, next))
+}
+
+/// At which rate open writers take what is free on the disk.
+fn taken(disk: &Disk, status: &Status) -> Rate {
+    let of = |stream: &Stream| {
+        let volume = status.volumes.iter().find(|one| one.name == stream.volume)?;
+        let disks = &volume.placement.disks;
+        let lies_on = if disks.is_empty() { status.disks.len() } else { disks.len() };
+        let is_there = disks.is_empty() || disks.contains(&disk.disk);
+        let rate = stream.contract.rate_bytes_per_second.get() / (lies_on as u64).max(1);
+        (is_there && takes_room(stream, volume)).then_some(rate)
+    };
+    Rate::per_second(status.streams.iter().filter_map(of).fold(0, u64::saturating_add))
+}
+
+/// True of what writes a thin volume, or one that has to grow soon.
+fn takes_room(stream: &Stream, volume: &Volume) -> bool {
+    let has = EXTENT.saturating_mul(volume.extents.iter().sum());
+    let is_soon_full = |left: Duration| left < SOON_FULL;
+    stream.mode == Mode::Write
+        && match (volume.placement.thin, &volume.ring) {
+            (true, Some(_)) => has < volume.size_bytes,
+            (true, None) => true,
+            (false, Some(_)) => false,
+            (false, None) => stream.left(Some(volume.size_bytes)).is_some_and(is_soon_full),
+        }
 }
 
 /// Where the host takes longer than is charged, and charging more was refused.
@@ -409,6 +467,42 @@ pub mod tests {
             assert!(one.what.contains(what), "{pointer}: {found:?}");
             assert!(one.next_step.contains(next), "{pointer}: {found:?}");
         }
+    }
+
+    /// A pool without room was called sound, and the next camera was refused.
+    #[test]
+    fn a_disk_without_room_is_told_with_what_to_do() {
+        const GIB: u64 = 1 << 30;
+        let mut status = sound();
+        status["disks"][0]["capacity_bytes"] = json!(100 * GIB);
+        let found = |status: &Value| overview_of(status).findings;
+        let mut at = |free: u64| {
+            status["disks"][0]["free_bytes"] = json!(free);
+            found(&status)
+        };
+        assert_eq!(at(2 * GIB), []);
+        let [one] = &at(2 * GIB - 1)[..] else { panic!("it is nearly full") };
+        assert_eq!((&*one.key, one.weight), ("disk/0/full", Weight::Look));
+        assert!(
+            one.what.contains("disk 0 (/dev/sdb) is nearly full: 2.00 GiB of 100 GiB"),
+            "{one:?}"
+        );
+        assert!(one.next_step.contains("volume delete"), "{one:?}");
+        assert!(at(4096)[0].what.contains("(/dev/sdb) is full: 4 KiB of"), "{:?}", at(4096));
+
+        // What is written takes 1 MB/s of 3 GB where it reserved nothing.
+        assert_eq!(at(3_000_000_000), []);
+        status["volumes"][0]["placement"]["thin"] = json!(true);
+        let [one] = &found(&status)[..] else { panic!("it is full soon: {:?}", found(&status)) };
+        assert!(one.what.contains("is full in 50 min 0 s if what is recorded"), "{one:?}");
+        status["volumes"][0]["placement"]["thin"] = json!(false);
+
+        // Rings have all that they need.
+        status["disks"][0]["free_bytes"] = json!(0);
+        status["volumes"][0]["ring"] = json!({ "start_bytes": 0, "held_bytes": 1 });
+        assert_eq!(found(&status).len(), 1, "the ring is not what fills it");
+        status["volumes"][0]["extents"] = json!([60 * 1_024]);
+        assert_eq!(found(&status), []);
     }
 
     #[test]
