@@ -101,7 +101,15 @@ function left(stream, sizes) {
   if (stream.mode !== "write" || size === undefined || each === 0) return "-";
   return span(Math.max(0, size - stream.position_bytes) / each);
 }
+// How a volume is served: its streams and handles have contracts of their own.
 function serviceWords(volume) {
+  const parts = [], counted = (n, what, how) => n > 0 && parts.push(`${n} ${what}${n === 1 ? "" : "s"} ${how}`);
+  counted(volume.streams, "stream", loose.has(volume.name) ? "without a promise" : "under contract");
+  counted(volume.handles?.length, "handle", "under contract");
+  const rest = restWords(volume);
+  return parts.length === 0 ? rest : `${parts.join(", ")}; else ${rest}`;
+}
+function restWords(volume) {
   if (volume.kept_out) return "best effort: its contract does not fit";
   const service = volume.service;
   if (service.class === "latency") return `answers within ${time(service.within_ns)}`;
@@ -127,6 +135,7 @@ function show(overview) {
   }));
   volumes = new Map(status.volumes.map((one) => [one.name, one]));
   writing = new Set(status.streams.filter((one) => one.mode === "write").map((one) => one.volume));
+  loose = new Set(status.streams.filter((one) => !one.promised).map((one) => one.volume));
   const sizes = new Map(status.volumes.filter((one) => !one.ring).map((one) => [one.name, one.size_bytes]));
   const number = "number";
   table("streams", [
@@ -154,7 +163,7 @@ function show(overview) {
   const most = 200; // the rest is for `slackline volume list`
   table("volumes", [
     ["volume", (v) => v.name],
-    ["play", (v) => typeOf(v) && v.name, "play"],
+    ["play", (v) => typeOf(v) ? { name: v.name } : { why: whyNoPlay(v) }, "play"],
     ["owner", (v) => v.owner.user],
     ["recorded", (v) => v.ring ? `the last ${bytes(v.ring.held_bytes)}` : bytes(v.length_bytes), number],
     ["size", (v) => bytes(v.size_bytes), number],
@@ -253,12 +262,20 @@ function plots() {
 }
 
 // ---- what was recorded when ----
-let recorded = { recordings: [], left: 0 }, lost = [], volumes = new Map(), writing = new Set();
+let recorded = { recordings: [], left: 0 }, lost = [], volumes = new Map(), writing = new Set(), loose = new Set();
 const nanos = (seconds) => `${Math.round(seconds * 1000)}000000`;
 const dated = (when) => {
   const day = new Date(when * 1000);
   return (Date.now() - day < 72000000 ? "" : `${day.toLocaleDateString([], { day: "numeric", month: "short" })} `) + clock(when);
 };
+// From when on the lines are drawn: as far back as was chosen, or as anything reaches.
+function since(to) {
+  const days = at("days").value;
+  if (days !== "all") return to - days * 86400;
+  let first = to;
+  for (const { recorded } of volumes.values()) first = Math.min(first, recorded ? recorded.begins_ns / 1e9 : to);
+  return first - Math.max(60, (to - first) / 50);
+}
 // What a line says, in words.
 function told(name, spans, gaps) {
   const volume = volumes.get(name);
@@ -272,7 +289,7 @@ function told(name, spans, gaps) {
 }
 function lines() {
   const wide = Math.max(280, at("lines").clientWidth), edge = 2;
-  const to = Date.now() / 1000, from = to - at("days").value * 86400;
+  const to = Date.now() / 1000, from = since(to);
   const x = (when) => edge + (Math.min(to, Math.max(from, when)) - from) / (to - from) * (wide - 2 * edge);
   const marks = ticks(from, to, wide / 70).filter(([when]) => x(when) > 24 && x(when) < wide - 24);
   const grid = (svg, tall) => marks.forEach(([when]) => svg.append(draw("line", { class: "grid", x1: x(when), x2: x(when), y1: 0, y2: tall })));
@@ -308,7 +325,7 @@ function lines() {
   at("lines").replaceChildren(key, axis, ...rows, ...more);
 }
 async function recordings() {
-  const to = Date.now() / 1000, from = to - at("days").value * 86400;
+  const to = Date.now() / 1000, from = since(to);
   const [answer, events] = await Promise.all([ask(`/v1/recordings?from_ns=${nanos(from)}&to_ns=${nanos(to + 60)}`), ask("/v1/events")]);
   if (answer.ok) recorded = await answer.json();
   if (events.ok) lost = (await events.json()).events.filter((one) => one.kind === "found" && one.key.endsWith("/gap"));
@@ -346,11 +363,25 @@ function typeBy(first) {
 }
 // By the number of a volume, of those whose names do not say it: none where it is not known yet.
 const types = new Map();
+// What a volume is, as a type that a browser may play; none where its name and its first bytes do not say it.
+function formatOf(volume) {
+  return named[volume.name.split(".").pop().toLowerCase()] ?? types.get(volume.number);
+}
+// True of a volume that has its first byte.
+function isWhole(volume) {
+  return (volume.kind ?? "volume") === "volume" && volume.length_bytes > 0 && !volume.ring?.start_bytes;
+}
 // A type that this browser plays; none where the volume has none, or its beginning is gone.
 function typeOf(volume) {
-  if ((volume.kind ?? "volume") !== "volume" || volume.length_bytes === 0 || volume.ring?.start_bytes) return null;
-  const type = named[volume.name.split(".").pop().toLowerCase()] ?? types.get(volume.number);
+  const type = isWhole(volume) ? formatOf(volume) : null;
   return type && browser.canPlayType(type) ? type : null;
+}
+function whyNoPlay(volume) {
+  if ((volume.kind ?? "volume") !== "volume") return `is a ${volume.kind}`;
+  if (volume.length_bytes === 0) return "nothing is recorded";
+  if (volume.ring?.start_bytes) return "its beginning is given up";
+  const type = formatOf(volume);
+  return type ? `this browser plays no ${type}` : "no format that browsers play";
 }
 let sniffs = false;
 // One after the other, once for each volume, and behind all that others want of the disks.
@@ -370,9 +401,14 @@ async function sniff(all) {
   }
 }
 const address = (name) => `/v1/volumes/${encodeURIComponent(name)}`;
-function offer(cell, name) {
+// A button that plays the volume, or why there is none.
+function offer(cell, { name, why }) {
   const button = cell.firstElementChild;
-  if (!name || button?.dataset.volume === name) return name || cell.replaceChildren();
+  if (!name) {
+    if (cell.textContent !== why) cell.replaceChildren(make("span", why, "note"));
+    return;
+  }
+  if (button?.dataset.volume === name) return;
   const made = make("button", "Play");
   made.dataset.volume = name;
   made.setAttribute("aria-label", `Play ${name}`);
