@@ -133,6 +133,12 @@ fn is_barred(cause: &io::Error) -> bool {
     cause.kind() == io::ErrorKind::PermissionDenied
 }
 
+/// The other side is not there any more.
+fn has_ended(cause: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(cause.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+}
+
 fn errno_of(code: Code) -> i32 {
     match code {
         Code::Refused | Code::VolumeBusy | Code::Attached => libc::EBUSY,
@@ -171,7 +177,8 @@ impl fmt::Display for Error {
                 write!(f, "no daemon answers at {}: {cause}", socket.display())
             }
             Self::Problem(problem) => f.write_str(&problem.detail),
-            Self::Broken(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {
+            // Which of them a program sees of a daemon that ends depends on what it did just then.
+            Self::Broken(cause) if has_ended(cause) => {
                 f.write_str("the daemon has closed the connection")
             }
             Self::Broken(cause) => write!(f, "the connection to the daemon broke: {cause}"),

@@ -27,13 +27,16 @@ pub struct Failure {
     /// What the daemon said, with all figures, where it was the daemon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Box<Problem>>,
+    /// Told on one line: all programs of a daemon have it at once where that ends.
+    #[serde(skip)]
+    pub is_short: bool,
 }
 
 impl Failure {
     /// A failure of no special kind.
     pub fn new(what: impl Into<String>, next_step: impl Into<String>) -> Self {
         let (what, next_step) = (what.into(), next_step.into());
-        Self { what, next_step, exit_code: FAILED, problem: None }
+        Self { what, next_step, exit_code: FAILED, problem: None, is_short: false }
     }
 
     /// Arguments that do not go together.
@@ -65,6 +68,8 @@ impl Failure {
     pub fn report(&self, json: bool) -> ExitCode {
         if json {
             eprintln!("{}", serde_json::to_string(self).expect("a failure is JSON"));
+        } else if self.is_short {
+            eprintln!("slackline: {}; {}", self.what, self.next_step);
         } else {
             eprintln!("slackline: {}", self.what);
             if !self.next_step.is_empty() {
@@ -87,6 +92,7 @@ impl From<Problem> for Failure {
             next_step: problem.next_step.clone(),
             exit_code: if refused { REFUSED } else { FAILED },
             problem: Some(Box::new(problem)),
+            is_short: false,
         }
     }
 }
@@ -95,7 +101,10 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Problem(problem) => (*problem).into(),
-            other => Self::new(other.to_string(), other.next_step()),
+            other => {
+                let is_short = matches!(other, Error::Broken(_));
+                Self { is_short, ..Self::new(other.to_string(), other.next_step()) }
+            }
         }
     }
 }

@@ -81,6 +81,14 @@ fn whatever_was_acknowledged_survives_kill_9() {
             .map(|mut recording| {
                 let status = recording.child.wait().unwrap();
                 assert_ne!(status.code(), Some(0), "its daemon was killed");
+                let (mut said, mut stderr) =
+                    (String::new(), recording.child.stderr.take().unwrap());
+                stderr.read_to_string(&mut said).unwrap();
+                // With ten of them on a terminal each says it once, and in the same words.
+                if last_acknowledged(&recording.acks) > 0 {
+                    let gone = "slackline: the daemon has closed the connection; ";
+                    assert!(said.starts_with(gone) && said.lines().count() == 1, "{said}");
+                }
                 recording
             })
             .collect();

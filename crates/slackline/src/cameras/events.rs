@@ -45,6 +45,16 @@ impl Event {
         self
     }
 
+    /// What to do about it; nothing where there is nothing to say.
+    pub fn next_step(&self) -> &str {
+        &self.next
+    }
+
+    /// For a person who was told just now what to do.
+    pub fn words_alone(&self) -> String {
+        Self { next: String::new(), ..self.clone() }.words()
+    }
+
     /// For a person.
     pub fn words(&self) -> String {
         let camera = self.camera.iter().map(|name| format!("{name}: ")).collect::<String>();

@@ -40,6 +40,8 @@ pub const FILE_MAX: u64 = 1 << 20;
 pub const LOOK: Duration = Duration::from_millis(100);
 /// How often the table on a terminal is drawn.
 pub const DRAW: Duration = Duration::from_secs(1);
+/// What to do is told to a person once in this time, however many cameras have it.
+pub const SAME_NEXT: Duration = Duration::from_secs(60);
 /// Bytes of events that wait for whoever reads standard output.
 pub const UNTOLD_MAX: usize = 1 << 20;
 /// The daemon has so long for an answer: it is on this machine.

@@ -4,7 +4,7 @@
 //! that could not be written, are counted and told; an output that fails ends no recording.
 
 use super::events::Event;
-use super::limits::{DRAW, TELL_WITHIN, UNTOLD_MAX};
+use super::limits::{DRAW, SAME_NEXT, TELL_WITHIN, UNTOLD_MAX};
 use super::shown::Snapshot;
 use crate::failure::Failure;
 use crate::output;
@@ -53,6 +53,8 @@ pub struct Telling {
     /// Lines of the table that stands on the terminal.
     lines: usize,
     drawn: Option<Instant>,
+    /// What a person was told last to do, and when.
+    next: (String, Option<Instant>),
 }
 
 /// What is written at a time, and how many events that tells of.
@@ -78,7 +80,19 @@ impl Telling {
             write(&told, &count, is_terminal, |text| output::print(text.as_bytes()));
         })?;
         let (waiting, missed, lines, drawn) = (Text::default(), 0, 0, None);
-        Ok(Self { json, is_terminal, texts, thread, unwritten, waiting, missed, lines, drawn })
+        let next = (String::new(), None);
+        Ok(Self {
+            json,
+            is_terminal,
+            texts,
+            thread,
+            unwritten,
+            waiting,
+            missed,
+            lines,
+            drawn,
+            next,
+        })
     }
 
     /// Tells these events, and how all cameras are `now`, where that is shown. Never waits.
@@ -134,8 +148,20 @@ impl Telling {
         wait_for(&self.thread, until);
     }
 
-    fn text(&self, event: &Event) -> String {
-        if self.json { event.json() } else { event.words() }
+    fn text(&mut self, event: &Event) -> String {
+        if self.json {
+            return event.json();
+        }
+        let (said, at) = &self.next;
+        let is_known = at.is_some_and(|at: Instant| at.elapsed() < SAME_NEXT);
+        if is_known && said == event.next_step() {
+            // Of a daemon that is gone each camera has it.
+            return event.words_alone();
+        }
+        if !event.next_step().is_empty() {
+            self.next = (event.next_step().into(), Some(Instant::now()));
+        }
+        event.words()
     }
 }
 
@@ -184,8 +210,19 @@ mod tests {
         let (thread, unwritten) = (std::thread::spawn(|| {}), Arc::clone(unwritten));
         let (waiting, json, is_terminal) = (Text::default(), true, false);
         let (missed, lines, drawn) = (0, 0, None);
-        let telling =
-            Telling { json, is_terminal, texts, thread, unwritten, waiting, missed, lines, drawn };
+        let next = (String::new(), None);
+        let telling = Telling {
+            json,
+            is_terminal,
+            texts,
+            thread,
+            unwritten,
+            waiting,
+            missed,
+            lines,
+            drawn,
+            next,
+        };
         (telling, told)
     }
 
@@ -213,6 +250,22 @@ mod tests {
         assert!(rest[3]["camera"].is_null());
         tell(&mut telling, &[]);
         assert!(told.try_recv().is_err(), "once");
+    }
+
+    /// A daemon that is gone was told with two lines by each of ten cameras.
+    #[test]
+    fn what_to_do_is_told_to_a_person_once() {
+        let (mut telling, told) = telling(&Arc::default());
+        telling.json = false;
+        let gone = |name: &str, next: &str| Event::new(name, "no_daemon", "no daemon").next(next);
+        let events = [gone("a", "start it"), gone("b", "start it"), gone("c", "look at it")];
+        telling.tell(&events, || unreachable!("no table is shown"));
+        let text = told.try_recv().unwrap().text;
+        let next: Vec<_> = text.lines().filter(|line| line.starts_with("  next: ")).collect();
+        assert_eq!(
+            (next, text.lines().count()),
+            (vec!["  next: start it", "  next: look at it"], 5)
+        );
     }
 
     /// What an output does not take is counted as well, and what comes then begins a line.
