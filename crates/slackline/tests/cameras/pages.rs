@@ -73,3 +73,42 @@ fn the_cameras_of_the_example_all_fit() {
     let checked = dir.run(&["cameras", &file, "--check"]);
     assert!(checked.text().contains("10 cameras: all fit"), "{}{}", checked.text(), checked.err);
 }
+
+/// The table of docs/cameras.md: the part of the disk's time is the plan's, the room that of `--check`.
+#[test]
+fn ten_cameras_need_the_room_that_the_manual_says() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let page = std::fs::read_to_string(root().join("docs/cameras.md")).unwrap();
+    let (_, section) = page.split_once("## How much room").unwrap();
+    let rows: Vec<Vec<&str>> = section
+        .lines()
+        .skip_while(|line| !line.starts_with("|---"))
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| line.trim_matches(['|', ' ']).split(" | ").collect())
+        .collect();
+    assert_eq!(rows.len(), 4);
+    let leading = |cell: &str| cell.split(' ').next().unwrap().parse::<f64>().unwrap();
+    for row in rows {
+        let rate = row[0].split(" (").next().unwrap().replace(' ', "");
+        let plan =
+            format!("plan --model hdd-7200-20tb --count 10 --rate {rate} --mode write --json");
+        let plan = dir.run(&plan.split(' ').collect::<Vec<_>>()).json();
+        let now =
+            plan["modes"].as_array().unwrap().iter().find(|mode| mode["now"] == true).unwrap();
+        assert_eq!(now["admitted"], 10, "{row:?}");
+        let promised = now["utilisation_ppm"].as_f64().unwrap() / 1e4;
+        assert!((promised - leading(row[1])).abs() < 0.011, "{row:?}: {promised}");
+        for (cell, keep) in row[2..].iter().zip(["2d", "14d", "30d"]) {
+            let cameras =
+                (0..10).map(|n| format!("[[camera]]\nname = 'c{n}'\ncommand = ['true']\n"));
+            let defaults = format!("[defaults]\nrate = '{rate}'\nkeep = '{keep}'\n");
+            let file = dir.text("room.toml");
+            std::fs::write(&file, defaults + &cameras.collect::<String>()).unwrap();
+            let needed = dir.run(&["cameras", &file, "--check", "--json"]).json();
+            let terabytes = needed["needed_bytes"].as_f64().unwrap() / 1e12;
+            assert!((terabytes / leading(cell) - 1.0).abs() < 0.006, "{row:?}: {terabytes}");
+        }
+    }
+}
