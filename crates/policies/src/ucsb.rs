@@ -142,7 +142,7 @@ impl Ucsb {
 
     /// Best effort where nothing under contract waits: what is beyond what a cycle counts for it
     /// is the register's, or it is set aside.
-    fn unhindered(&mut self, view: &View<'_>) -> Option<u64> {
+    fn unhindered(&mut self, view: &mut View<'_>) -> Option<u64> {
         let long = self.long.range(self.from..).next().or(self.long.first_key_value());
         if let Some((&arrival, &long)) = long {
             self.from = arrival + 1;
@@ -150,15 +150,23 @@ impl Ucsb {
                 self.long.remove(&arrival);
                 return Some(long.key);
             }
+            // What joins and leaves takes that back.
+            view.set_long(long.key);
         }
         for _ in 0..beyond::TRIES {
             let next = self.next.take().or_else(|| self.best_effort.take(view))?;
             if beyond::pays(view, &next, &mut self.register) {
                 return Some(next.key);
             }
-            self.long.insert(next.arrival, next);
+            self.set_long(view, next);
         }
         None
+    }
+
+    /// Sets it aside, so that others pass it, and tells so.
+    fn set_long(&mut self, view: &mut View<'_>, request: Waiting) {
+        self.long.insert(request.arrival, request);
+        view.set_long(request.key);
     }
 }
 
@@ -193,7 +201,7 @@ impl Policy for Ucsb {
                 return Choice::Start(next.key);
             }
             if !beyond::uncounted(view, &next).is_zero() {
-                self.long.insert(next.arrival, next);
+                self.set_long(view, next);
                 self.next = None;
             }
         }
