@@ -6,6 +6,7 @@
 
 mod at_once;
 mod handles;
+mod kills;
 mod names_at_once;
 mod nfs;
 mod posix;
