@@ -79,12 +79,9 @@ impl Found {
         name: String,
         act: Act,
     ) -> Result<Self, Failure> {
-        let pool = &control.entry.0;
-        let known = pool.known(name.clone());
-        let (id, found) = (pool.volume_id(&known), pool.volume(&known));
         let who = control.quotas.who(peer);
-        let status = crate::view::volume(found, &who, &name, &[act])?;
-        let Some(id) = id else { return Err(node::Error::NoSuchVolume { name }.into()) };
+        let status = crate::view::volume(control.entry.0.volume(&name), &who, &name, &[act])?;
+        let (id, known) = (status.id, format!("/{}", status.id.0));
         let tag = tag_of(id, control.run, status.changes.last);
         Ok(Self { name, known, status, tag })
     }
@@ -136,10 +133,11 @@ async fn data_get(
 ) -> Result<Response, Failure> {
     let service = told(service)?;
     for _ in 1..LOOKS {
-        let carriage = carriage.clone();
+        let (carriage, before) = (carriage.clone(), control.entry.0.volume_id(&name));
+        let is_another = || control.entry.0.volume_id(&name) != before;
         match get(&control, &peer, name.clone(), &service, (&method, carriage, &asked)).await {
-            // Another volume got the name since: nothing of the one before was given yet.
-            Err(failure) if is_gone(&failure) && control.entry.0.volume_id(&name).is_some() => {}
+            // Nothing of the one before was given yet.
+            Err(failure) if is_gone(&failure) && is_another() => {}
             ended => return ended,
         }
     }
@@ -205,8 +203,8 @@ async fn get(
             content_type = "application/problem+json"),
         (status = 404, description = "No volume has this name", body = Problem,
             content_type = "application/problem+json"),
-        (status = 409, description = "More is recorded than would be written, or the quota is \
-            used up", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "More is recorded than would be written, the quota is used up, \
+            or another volume has the name by now", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "The bytes are not those of `if-match`", body = Problem,
             content_type = "application/problem+json"),
         (status = 507, description = "The pool has not so much free space", body = Problem,

@@ -25,8 +25,8 @@ const STEP_MAX: u64 = 64 << 20;
 /// A write reserves space so often that others take away meanwhile.
 const LOOKS: u32 = 8;
 /// Tries of what others' requests keep from being done, and the pause between two.
-const TRIES: u32 = 50;
-const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+pub const TRIES: u32 = 50;
+pub const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// A file that somebody has open here.
 pub struct File {

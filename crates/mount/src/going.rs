@@ -3,7 +3,9 @@
 //! Invariant: no open of a file begins while its name is taken away, so that whoever takes it away knows
 //! whether somebody has the file open: it is removed, or kept under another name until it is closed.
 
+use crate::ANSWER_WITHIN;
 use crate::lock::locked;
+use fuser::Errno;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -36,23 +38,27 @@ pub struct Leaving<'a> {
 }
 
 impl Going {
-    /// When nobody takes the file away any more.
-    fn stays(&self, inode: u64) -> MutexGuard<'_, Now> {
+    /// When nobody takes the file away any more; `EIO` where a daemon that hangs keeps him from it.
+    fn stays(&self, inode: u64) -> Result<MutexGuard<'_, Now>, Errno> {
         let now = locked(&self.now);
-        let waited = self.ended.wait_while(now, |now| now.leaving.contains(&inode));
-        waited.unwrap_or_else(PoisonError::into_inner)
+        let leaves = |now: &mut Now| now.leaving.contains(&inode);
+        let waited = self.ended.wait_timeout_while(now, ANSWER_WITHIN, leaves);
+        match waited.unwrap_or_else(PoisonError::into_inner) {
+            (_, ended) if ended.timed_out() => Err(Errno::EIO),
+            (now, _) => Ok(now),
+        }
     }
 
     /// Begins to open a file, behind whoever takes it away.
-    pub fn open(&self, inode: u64) -> Opening<'_> {
-        *self.stays(inode).opening.entry(inode).or_insert(0) += 1;
-        Opening { going: self, inode }
+    pub fn open(&self, inode: u64) -> Result<Opening<'_>, Errno> {
+        *self.stays(inode)?.opening.entry(inode).or_insert(0) += 1;
+        Ok(Opening { going: self, inode })
     }
 
     /// Begins to take a file away, behind whoever else does.
-    pub fn leave(&self, inode: u64) -> Leaving<'_> {
-        self.stays(inode).leaving.insert(inode);
-        Leaving { going: self, inode }
+    pub fn leave(&self, inode: u64) -> Result<Leaving<'_>, Errno> {
+        self.stays(inode)?.leaving.insert(inode);
+        Ok(Leaving { going: self, inode })
     }
 }
 
@@ -89,29 +95,31 @@ mod tests {
     #[test]
     fn an_open_begins_before_its_file_is_taken_away_and_is_seen_or_after_that() {
         let going = Going::default();
-        let opening = going.open(7);
-        let leaving = going.leave(7);
+        let opening = going.open(7).unwrap();
+        let leaving = going.leave(7).unwrap();
         assert!(leaving.is_opened(), "it began before");
-        drop((opening, going.open(8)));
+        drop((opening, going.open(8).unwrap()));
         assert!(!leaving.is_opened(), "it has ended, and the other is of another file");
+        let order = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
-            let (tells, told) = mpsc::channel();
-            let going = &going;
-            for kind in 0..2 {
-                let tells = tells.clone();
+            let (begins, begun) = mpsc::channel();
+            let (going, order) = (&going, &order);
+            for opens in [true, false] {
+                let begins = begins.clone();
                 scope.spawn(move || {
-                    let _guards = (kind == 0).then(|| going.open(7));
-                    let _other = (kind == 1).then(|| going.leave(7));
-                    tells.send(kind).unwrap();
+                    begins.send(()).unwrap();
+                    let _opening = opens.then(|| going.open(7).unwrap());
+                    let _leaving = (!opens).then(|| going.leave(7).unwrap());
+                    locked(order).push("waited");
                 });
             }
-            std::thread::yield_now();
-            assert!(told.try_recv().is_err(), "both wait");
+            [begun.recv().unwrap(), begun.recv().unwrap()];
+            // Whoever does not wait gets far in this time.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            locked(order).push("left");
             drop(leaving);
-            let mut both = [told.recv().unwrap(), told.recv().unwrap()];
-            both.sort_unstable();
-            assert_eq!(both, [0, 1]);
         });
+        assert_eq!(*locked(&order), ["left", "waited", "waited"]);
         let now = locked(&going.now);
         assert!(now.opening.is_empty() && now.leaving.is_empty());
     }

@@ -73,6 +73,8 @@ struct Opened {
     files: HashMap<u64, (Arc<File>, u64)>,
     /// Those that have no name any more.
     nameless: HashMap<u64, String>,
+    /// Names of those that nobody has open any more and that could not be removed yet.
+    left_over: Vec<String>,
     /// Handles under a contract, by their numbers.
     streams: HashMap<u64, Arc<Mutex<client::File>>>,
     /// Directories that are being listed, by their numbers.
@@ -123,9 +125,16 @@ impl Server {
 
     /// Makes a change of names, owners or times.
     fn change<T>(&self, call: impl Fn(&client::Client) -> Result<T, Error>) -> Ended<T> {
+        crate::file::patiently(|| self.change_once(&call)).map_err(|error| failed(&error))
+    }
+
+    /// The same, also where what others ask of the volume is under way.
+    fn change_once<T>(
+        &self,
+        call: impl Fn(&client::Client) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         // The names of all directories have one mark.
-        let ended = crate::file::patiently(|| self.ways.change_of(ROOT, &call));
-        ended.map_err(|error| failed(&error))
+        self.ways.change_of(ROOT, call)
     }
 
     /// What a directory is asked for by: its number, or its path where no volume stands for it.
@@ -163,7 +172,11 @@ impl Server {
 
     /// Why a name was refused that an entry of a directory was to get.
     fn refused(&self, parent: u64, name: &OsStr, error: Errno) -> Errno {
-        let is_long = |path: String| path.len() + 1 + name.len() > client::VOLUME_NAME_MAX;
+        let len = |above: String| match above.len() {
+            0 => name.len(),
+            above => above + 1 + name.len(),
+        };
+        let is_long = |above| len(above) > client::VOLUME_NAME_MAX;
         match error {
             Errno::EINVAL if self.path(parent).is_ok_and(is_long) => Errno::ENAMETOOLONG,
             other => other,

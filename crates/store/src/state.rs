@@ -69,10 +69,15 @@ impl State {
     /// The name in full, also of what has none yet; none where that lies in a directory, given by its
     /// number, that is not there.
     pub(crate) fn whole_name<'a>(&self, name: &'a str) -> Option<Cow<'a, str>> {
-        let Some((number, below)) = below_number(name) else { return Some(Cow::Borrowed(name)) };
-        let directory = self.volumes.get(&VolumeId(number))?;
-        let is_one = directory.ownership().kind() == Ownership::DIRECTORY;
-        is_one.then(|| Cow::Owned(alloc::format!("{}/{below}", directory.name())))
+        let Some((_, below)) = below_number(name) else { return Some(Cow::Borrowed(name)) };
+        let directory = self.directory_of(name)?;
+        Some(Cow::Owned(alloc::format!("{}/{below}", directory.name())))
+    }
+    /// The directory of the number in `/NUMBER/PATH`.
+    pub(crate) fn directory_of(&self, name: &str) -> Option<&Volume> {
+        let (number, _) = below_number(name)?;
+        let found = self.volumes.get(&VolumeId(number));
+        found.filter(|volume| volume.ownership().kind() == Ownership::DIRECTORY)
     }
     /// The volumes whose names begin so, in the order of their names, from `from` on.
     pub(crate) fn named(

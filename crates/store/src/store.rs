@@ -218,6 +218,10 @@ impl Store {
     pub fn whole_name<'a>(&self, name: &'a str) -> Option<Cow<'a, str>> {
         self.state.whole_name(name)
     }
+    /// The directory that a name gives by its number, where it does.
+    pub fn directory_of(&self, name: &str) -> Option<&Volume> {
+        self.state.directory_of(name)
+    }
     /// The volumes whose names begin with `prefix`, in the order of their names, from `from` on.
     pub fn named(&self, prefix: &str, from: &str) -> impl Iterator<Item = (&str, VolumeId)> {
         self.state.named(prefix, from)

@@ -158,8 +158,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Removal {
         for part in query.split('&').filter(|part| !part.is_empty()) {
             match part.split_once('=') {
                 Some(("staged", is @ ("true" | "false"))) => asked.staged.0 = is == "true",
-                Some(("only", number)) if number.parse::<u64>().is_ok() => {
-                    asked.only = number.parse().ok();
+                Some(("only", number)) if let Ok(number) = number.parse() => {
+                    asked.only = Some(number);
                 }
                 _ => return Err(bad_address(format!("\"?{part}\" asks for nothing there is"))),
             }

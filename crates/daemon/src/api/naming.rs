@@ -31,7 +31,8 @@ const ENTRIES_MAX: usize = 1000;
             content_type = "application/problem+json"),
         (status = 404, description = "No volume has this name", body = Problem,
             content_type = "application/problem+json"),
-        (status = 409, description = "A volume has that name, or is in use", body = Problem,
+        (status = 409, description = "A volume has that name, or is in use, another directory is not \
+            empty, or it is another volume", body = Problem,
             content_type = "application/problem+json"),
         (status = "default", description = "Any other bad answer", body = Problem,
             content_type = "application/problem+json"),
@@ -48,8 +49,10 @@ pub(super) async fn volume_rename(
     let rename = scope::Rename { from: &name, to: &to, replace, keep_as: keep_as.as_deref() };
     scope::permit_rename(&peer, &*control.entry.0, rename)?;
     if replace && keep_as.is_none() {
-        // What would be removed may be under somebody's contract.
-        control.quotas.owns_service(&peer, control.entry.0.volume(&to).as_ref())?;
+        // What would be removed may be under somebody's contract. Who may not remove it hears so of the pool.
+        let who = control.quotas.who(&peer);
+        let removed = view::volume(control.entry.0.volume(&to), &who, &to, &[Act::Own]);
+        control.quotas.owns_service(&peer, removed.ok().as_ref())?;
     }
     control
         .by(&peer)
@@ -113,7 +116,7 @@ pub(super) async fn volume_keep(
 /// Show what lies directly under a directory. Changes nothing.
 #[utoipa::path(post, path = "/v1/entries", tag = "volumes", request_body = api::EntriesAsk,
     responses(
-        (status = 200, description = "The first thousand of it", body = api::Entries),
+        (status = 200, description = "The first of it", body = api::Entries),
         (status = "default", description = "Any bad answer", body = Problem,
             content_type = "application/problem+json"),
     ))]

@@ -345,11 +345,11 @@ pub(super) async fn volume_delete(
     Removal { staged, only }: Removal,
 ) -> Answered<StatusCode> {
     control.permit(&peer, &name, Act::Own)?;
-    control.quotas.owns_service(&peer, control.entry.0.volume(&name).as_ref())?;
-    control
-        .by(&peer)
-        .call(staged.op(calls::VolumeDelete { name, only: only.map(VolumeId) }))
-        .await?;
+    let found = control.entry.0.volume(&name);
+    control.quotas.owns_service(&peer, found.as_ref())?;
+    // Another one may get the name since.
+    let only = only.map(VolumeId).or(found.map(|found| found.id));
+    control.by(&peer).call(staged.op(calls::VolumeDelete { name, only })).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -181,7 +181,20 @@ impl Fake {
 
 impl State {
     fn volume(&mut self, name: &str) -> Result<&mut Volume> {
-        self.volumes.get_mut(name).ok_or_else(|| Error::NoSuchVolume { name: name.into() })
+        let found = self.known_as(name).and_then(|name| self.volumes.get_mut(&name));
+        found.ok_or_else(|| Error::NoSuchVolume { name: name.into() })
+    }
+
+    /// The name of a volume, that may be given by its number.
+    fn known_as(&self, name: &str) -> Option<String> {
+        let Some(number) = name.strip_prefix('/') else { return Some(name.into()) };
+        let number: u64 = number.parse().ok()?;
+        let mut all = self.volumes.iter();
+        all.find(|(_, volume)| volume.number == number).map(|(name, _)| name.clone())
+    }
+
+    fn found(&self, name: &str) -> Option<&Volume> {
+        self.volumes.get(&self.known_as(name)?)
     }
 
     /// As a node does.
@@ -189,12 +202,12 @@ impl State {
         match permission::Wanted::by(op) {
             permission::Wanted::Of(name, act) => {
                 let none = || Error::NoSuchVolume { name: name.into() };
-                let volume = self.volumes.get(name).ok_or_else(none)?;
+                let volume = self.found(name).ok_or_else(none)?;
                 permission::check(who, name, volume.ownership, act)
             }
             permission::Wanted::ReadAndWrite(name) => {
                 let none = || Error::NoSuchVolume { name: name.into() };
-                let whose = self.volumes.get(name).ok_or_else(none)?.ownership;
+                let whose = self.found(name).ok_or_else(none)?.ownership;
                 permission::check(who, name, whose, node::Act::Read)?;
                 permission::check(who, name, whose, node::Act::Write)
             }
@@ -592,7 +605,7 @@ impl Pool for Fake {
     }
 
     fn volume_id(&self, name: &str) -> Option<VolumeId> {
-        self.state().volumes.get(name).map(|_| VolumeId(1))
+        self.state().found(name).map(|volume| VolumeId(volume.number))
     }
 
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {

@@ -8,10 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Entries of each directory that no volume stands for: `.` and `..`.
 const OWN: u64 = 2;
-/// Entries that are asked for at a time, at the most,
+/// Entries that are asked for at a time where all are needed.
 const ENTRIES: u16 = 1000;
-/// and where the kernel has room for few of them.
+/// Entries that are asked for at a time for a listing: the kernel mostly has room for some 30.
 const SOME: u16 = 64;
+/// A rename finds nothing so often where it is told then that there is something.
+const UNSEEN: u32 = 3;
 /// A name is looked up so often that others give to something else meanwhile.
 const TRIES: u32 = 100;
 
@@ -128,6 +130,7 @@ impl Server {
 
     pub(super) fn remove(&self, parent: u64, name: &OsStr) -> Ended<()> {
         let entry = self.entry(parent, name)?;
+        self.find(&entry)?;
         self.keep(parent)?;
         again(|| {
             let Found::Volume(facts) = self.find(&entry)? else { return Err(Errno::EISDIR) };
@@ -135,31 +138,40 @@ impl Server {
                 return Err(Errno::EISDIR);
             }
             let (ino, only) = (inode(facts.number), Some(facts.number));
-            let leaving = self.going.leave(ino);
+            let leaving = self.going.leave(ino)?;
             if self.is_open(&leaving, ino) {
                 return self.hide(ino, |hidden| {
-                    self.change(|client| {
+                    self.change_once(|client| {
                         let durable = Durable::WithNextSync;
                         client.volume_rename((&entry, only), hidden, Replace::Nothing, durable)
                     })
                 });
             }
-            self.ways.forget(ino);
-            self.change(|client| client.remove_volume(&entry, only, Durable::WithNextSync))?;
+            let remove =
+                |client: &client::Client| client.remove_volume(&entry, only, Durable::WithNextSync);
+            self.change_once(remove).map_err(|error| failed(&error))?;
             self.forget_removed(ino);
             Ok(())
         })
     }
 
     /// Gives a file that is open the name that it has without one of its own.
-    fn hide(&self, ino: u64, rename: impl FnOnce(&str) -> Ended<()>) -> Ended<()> {
+    fn hide(&self, ino: u64, rename: impl FnOnce(&str) -> Result<(), Error>) -> Ended<()> {
         let hidden = self.names.of(ino);
-        rename(&hidden)?;
-        locked(&self.open).nameless.insert(ino, hidden);
-        Ok(())
+        let renamed = rename(&hidden).map_err(|error| failed(&error));
+        let mut open = locked(&self.open);
+        match renamed {
+            Ok(()) => drop(open.nameless.insert(ino, hidden)),
+            // It may have been done all the same.
+            Err(Errno::EIO) => open.left_over.push(hidden),
+            Err(_) => {}
+        }
+        renamed
     }
 
-    fn forget_removed(&self, ino: u64) {
+    /// What is known of a file that is gone.
+    pub(super) fn forget_removed(&self, ino: u64) {
+        self.ways.forget(ino);
         locked(&self.open).rates.remove(&ino);
         self.ways.unsynced.forget(ino);
     }
@@ -180,7 +192,9 @@ impl Server {
         self.keep(parent)?;
         again(|| {
             let only = Some(of_directory(self.find(&entry)?)?);
-            self.change(|client| client.remove_volume(&entry, only, Durable::WithNextSync))
+            let remove =
+                |client: &client::Client| client.remove_volume(&entry, only, Durable::WithNextSync);
+            self.change_once(remove).map_err(|error| failed(&error))
         })
     }
 
@@ -197,6 +211,7 @@ impl Server {
         let may_replace = !flags.contains(RenameFlags::RENAME_NOREPLACE);
         self.find(&from)?;
         self.keep(parent)?;
+        let mut unseen = 0;
         let renamed = again(|| {
             let source = self.find(&from)?;
             let target = match self.find(&to) {
@@ -219,8 +234,13 @@ impl Server {
             }
             self.rename_found((&from, &source), &to, target.as_ref()).map_err(|error| {
                 match error {
-                    // Something has the name by now.
-                    Errno::EEXIST if may_replace => Errno::ESTALE,
+                    // Something has the name by now; where it is not to be seen again, it is another
+                    // user's and hidden.
+                    Errno::EEXIST if may_replace && unseen == UNSEEN => Errno::EACCES,
+                    Errno::EEXIST if may_replace => {
+                        unseen += u32::from(target.is_none());
+                        Errno::ESTALE
+                    }
                     other => other,
                 }
             })?;
@@ -241,20 +261,21 @@ impl Server {
         let is = number(source);
         let rename = |replace: Replace<'_>| {
             let durable = Durable::WithNextSync;
-            self.change(|client| client.volume_rename((from, is), to, replace, durable))
+            self.change_once(|client| client.volume_rename((from, is), to, replace, durable))
         };
-        let Some(found) = target else { return rename(Replace::Nothing) };
+        let all = |renamed: Result<(), Error>| renamed.map_err(|error| failed(&error));
+        let Some(found) = target else { return all(rename(Replace::Nothing)) };
         // A directory that no volume stands for has something in it.
         let Some(only) = number(found) else { return Err(Errno::ENOTEMPTY) };
         if is == Some(only) {
             return Ok(());
         }
         let ino = inode(only);
-        let leaving = self.going.leave(ino);
+        let leaving = self.going.leave(ino)?;
         if !is_directory(found) && self.is_open(&leaving, ino) {
             return self.hide(ino, |hidden| rename(Replace::KeepAs(only, hidden)));
         }
-        rename(Replace::Remove(only))?;
+        all(rename(Replace::Remove(only)))?;
         self.forget_removed(ino);
         Ok(())
     }
@@ -327,6 +348,7 @@ impl Server {
             }
         }
         let (place, names) = (self.place(own)?, &mut listing.names);
+        let mut whole = None;
         let is_shown = |name: &str| own != ROOT || name != crate::removed::DIRECTORY;
         let from = offset.saturating_sub(OWN) as usize;
         // Who comes with a place of another listing, as NFS does: it is as far behind the begin.
@@ -344,7 +366,10 @@ impl Server {
             let Some(last) = some.last() else { return Ok(()) };
             after.clone_from(&last.name);
             for entry in some.into_iter().filter(|entry| is_shown(&entry.name)) {
-                let listed = self.line(own, entry)?;
+                if entry.file.is_none() && whole.is_none() {
+                    whole = Some(self.path(own)?);
+                }
+                let listed = self.line(whole.as_deref(), entry);
                 if add(&listed, OWN + names.len() as u64 + 1) {
                     return Ok(());
                 }
@@ -353,16 +378,16 @@ impl Server {
         }
     }
 
-    fn line(&self, directory: u64, entry: Entry) -> Ended<Listed> {
-        let Entry { name, file } = entry;
-        Ok(match file {
+    /// One line; `whole` is what the directory is called, of an entry that no volume stands for.
+    fn line(&self, whole: Option<&str>, Entry { name, file }: Entry) -> Listed {
+        match file {
             Some(facts) => Listed { name, told: self.told(&Found::Volume(facts)), path: None },
             None => {
-                let path = tree::join(&self.path(directory)?, &name);
+                let path = tree::join(whole.unwrap_or_default(), &name);
                 let told = self.told_of_directory(tree::implicit(&path));
                 Listed { name, told, path: Some(path) }
             }
-        })
+        }
     }
 
     fn entries(&self, directory: &str, after: &str, most: u16) -> Ended<Vec<Entry>> {
@@ -371,11 +396,17 @@ impl Server {
     }
 }
 
-/// Does it again where another door has put another volume in the place of the one that was found.
+/// Does it again where another door has put another volume in the place of the one that was found, and for
+/// a while where what others ask of the volume is under way.
 fn again<T>(mut step: impl FnMut() -> Ended<T>) -> Ended<T> {
+    let mut pauses = 0;
     for _ in 1..TRIES {
         match step() {
             Err(Errno::ESTALE) => {}
+            Err(Errno::EBUSY) if pauses < crate::file::TRIES => {
+                pauses += 1;
+                std::thread::sleep(crate::file::PAUSE);
+            }
             ended => return ended,
         }
     }

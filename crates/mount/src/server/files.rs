@@ -6,7 +6,7 @@ use client::control::Service;
 impl Server {
     /// A handle on a file, and how the kernel is to treat it.
     pub(super) fn open_file(&self, ino: u64, flags: i32) -> Ended<(u64, FopenFlags)> {
-        let opening = self.going.open(ino);
+        let opening = self.going.open(ino)?;
         let opened = self.open_found(ino, flags);
         drop(opening);
         if opened.is_err() {
@@ -114,7 +114,7 @@ impl Server {
 
     /// What is known of a file that nobody has open goes, and the file where it has no name any more.
     fn let_go(&self, ino: u64) {
-        let leaving = self.going.leave(ino);
+        let Ok(leaving) = self.going.leave(ino) else { return };
         let mut open = locked(&self.open);
         // Somebody may have opened it again, or is about to.
         if leaving.is_opened() || open.files.get(&ino).is_some_and(|(_, handles)| *handles > 0) {
@@ -122,12 +122,27 @@ impl Server {
         }
         open.files.remove(&ino);
         let hidden = open.nameless.remove(&ino);
+        let left_over = open.left_over.pop();
         drop(open);
-        let Some(hidden) = hidden else { return };
-        self.ways.forget(ino);
-        // What fails here the next mount sweeps.
-        let _ = self.change(|client| client.remove_volume(&hidden, None, Durable::WithNextSync));
-        self.ways.unsynced.forget(ino);
+        if let Some(hidden) = hidden {
+            self.forget_removed(ino);
+            self.remove_hidden(hidden);
+        }
+        drop(leaving);
+        if let Some(hidden) = left_over {
+            self.remove_hidden(hidden);
+        }
+    }
+
+    /// Removes a file that has no name; where that does not go, with the next one. What is left in the end
+    /// the next mount sweeps.
+    fn remove_hidden(&self, hidden: String) {
+        let remove =
+            |client: &client::Client| client.remove_volume(&hidden, None, Durable::WithNextSync);
+        let removed = self.change_once(remove).map_err(|error| failed(&error));
+        if !matches!(removed, Ok(()) | Err(Errno::ENOENT)) {
+            locked(&self.open).left_over.push(hidden);
+        }
     }
 
     pub(super) fn allocate(&self, ino: u64, offset: u64, len: u64, mode: i32) -> Ended<()> {

@@ -64,13 +64,13 @@ impl Node {
     ) -> Result<Reply, Error> {
         let done = match op {
             Op::VolumeCreate { name, size, placement, access } => {
-                let name = self.whole_name(&name)?;
+                let name = self.whole_name(who, &name)?;
                 let volume = self.create(who, &name, (size, false), &placement, access)?;
                 return Ok(Reply::Made { volume });
             }
             Op::RingCreate { name, size, placement, access, keep } => {
                 Self::check_keep(keep)?;
-                let name = self.whole_name(&name)?;
+                let name = self.whole_name(who, &name)?;
                 let volume = self.create(who, &name, (size, true), &placement, access)?;
                 keep.map_or(Ok(()), |_| self.keep_for(now, &name, keep))?;
                 return Ok(Reply::Made { volume });
@@ -85,10 +85,7 @@ impl Node {
             }
             Op::VolumeAccess { name, access } => self.give_away(who, &name, access),
             Op::VolumeRename { name, to, replace, keep_as, is, only } => {
-                if is.is_some() && is != Some(self.find(&name)?) {
-                    return Err(Error::OtherVolume { name });
-                }
-                self.rename(now, who, (&name, &to), Taken { replace, keep_as, only })
+                self.rename(now, who, (&name, is, &to), Taken { replace, keep_as, only })
             }
             Op::VolumeExtend { name, length } => self.extend(&name, length),
             Op::VolumeTimes { name, accessed, modified } => {
@@ -169,18 +166,21 @@ impl Node {
         &mut self,
         now: Instant,
         who: &Who,
-        (asked, to): (&str, &str),
+        (asked, is, to): (&str, Option<VolumeId>, &str),
         mut taken: Taken,
     ) -> Result<(), Error> {
-        let to = &*self.whole_name(to)?;
-        let keep_as = taken.keep_as.take().map(|name| self.whole_name(&name)).transpose()?;
+        let to = &*self.whole_name(who, to)?;
+        let keep_as = taken.keep_as.take().map(|name| self.whole_name(who, &name)).transpose()?;
         let store = &self.core.store;
         let own = store.find(asked).map(Volume::id);
         let from = match own.and_then(|id| store.volume(id)) {
             Some(own) => own.name().into(),
-            None => self.whole_name(asked)?,
+            None => self.whole_name(who, asked)?,
         };
         let mut moved = self.moved(who, asked, (own, &from), to)?;
+        if is.is_some() && is != own {
+            return Err(Error::OtherVolume { name: asked.into() });
+        }
         if is_under(to, &from) {
             let rule = "a directory does not come to lie under itself";
             return Err(Error::Invalid { what: "name", rule });
@@ -219,9 +219,17 @@ impl Node {
     }
 
     /// The name in full, where that lies in a directory that is given by its number.
-    fn whole_name(&self, name: &str) -> Result<String, Error> {
-        let whole = self.core.store.whole_name(name).map(Cow::into_owned);
-        whole.ok_or_else(|| Error::NoSuchVolume { name: name.into() })
+    /// Whoever may not know of the directory is not told its name by that.
+    fn whole_name(&self, who: &Who, name: &str) -> Result<String, Error> {
+        let known = self.core.store.whole_name(name).filter(|whole| match whole {
+            Cow::Borrowed(_) => true,
+            Cow::Owned(_) => self
+                .core
+                .store
+                .directory_of(name)
+                .is_some_and(|directory| permission::knows(who, directory.ownership())),
+        });
+        known.map(Cow::into_owned).ok_or_else(|| Error::NoSuchVolume { name: name.into() })
     }
 
     /// What kind a volume is of; a name that no volume stands for is a directory's.
@@ -286,6 +294,9 @@ impl Node {
         let moves_directory = self.kind_of(own) == Ownership::DIRECTORY;
         let not_empty = || Err(Error::NotEmpty { name: to.into() });
         let Some(volume) = self.core.store.find(to) else {
+            if taken.only.is_some() {
+                return Err(Error::OtherVolume { name: to.into() });
+            }
             return match self.has_entries(to) {
                 true if taken.replace && moves_directory => not_empty(),
                 true => Err(exists()),
@@ -295,10 +306,10 @@ impl Node {
         if !taken.replace || is_directory(volume) != moves_directory {
             return Err(exists());
         }
+        permission::check(who, to, volume.ownership(), Act::Own)?;
         if taken.only.is_some_and(|only| only != volume.id()) {
             return Err(Error::OtherVolume { name: to.into() });
         }
-        permission::check(who, to, volume.ownership(), Act::Own)?;
         if self.has_entries(to) {
             return not_empty();
         }

@@ -370,8 +370,8 @@ fn any_rename_is_refused_or_leaves_the_names_that_it_says() {
             let op =
                 Op::VolumeRename { name: name_asked, to: to_asked, replace, keep_as, is, only };
             let ended = call(&mut driver, op.clone());
-            let is_other = is.is_some() && is != id(name)
-                || only.is_some() && name != to && id(to).is_some_and(|id| Some(id) != only);
+            let is_other =
+                is.is_some() && is != id(name) || only.is_some() && name != to && only != id(to);
             let after = renamed(&model, name, to, replace, keep).filter(|_| !is_other);
             assert_eq!(ended.is_ok(), after.is_some(), "{op:?} of {model:?}: {ended:?}");
             done += u32::from(ended.is_ok());
@@ -428,6 +428,45 @@ fn what_lies_in_a_directory_is_asked_for_by_the_directorys_number() {
     make(&mut driver, "a", 0o600).unwrap();
     assert!(gone(call(&mut driver, rename("a", &below("a"), false))));
     assert!(names(&mut driver, &root, &format!("/{d}")).is_empty());
+}
+
+/// By its number nobody finds out what a directory is called that he may not know of, nor what is there.
+#[test]
+fn a_directory_of_others_does_not_tell_its_name() {
+    let mut driver = Setup::new(1).open();
+    for (name, mode) in [("secret", 0o700 | Ownership::DIRECTORY), ("secret/x", 0o600)] {
+        make(&mut driver, name, mode).unwrap();
+    }
+    let number = |driver: &Driver, name: &str| driver.node.volume(name).unwrap().id;
+    let (secret, x) = (number(&driver, "secret"), number(&driver, "secret/x"));
+    let bob = Who::user(7, 7, []);
+    let mut bobs = |op| {
+        let ticket = driver.begin_as(bob.clone(), op);
+        driver.wait(ticket)
+    };
+    let create = |name: String| {
+        let (size, placement, access) = (Bytes::ZERO, Placement::default(), Access::default());
+        Op::VolumeCreate { name, size, placement, access }
+    };
+    bobs(create("own".into())).unwrap();
+    let below = |path: &str| format!("/{}/{path}", secret.0);
+    let not_there = |name: String| Err(Error::NoSuchVolume { name });
+    for path in ["x", "new", ""] {
+        let to = below(path);
+        assert_eq!(bobs(create(to.clone())), not_there(to.clone()));
+        assert_eq!(bobs(rename("own", &to, true)), not_there(to));
+    }
+    // Neither does he find a number by trying all.
+    for is in [x, secret] {
+        let (name, to) = ("secret/x".to_owned(), "other".to_owned());
+        let (is, keep_as) = (Some(is), None);
+        let op = Op::VolumeRename { name, to, replace: false, keep_as, is, only: None };
+        assert_eq!(bobs(op), not_there("secret/x".into()));
+        let (name, to, only) = ("own".to_owned(), "secret/x".to_owned(), is);
+        let op = Op::VolumeRename { name, to, replace: true, keep_as: None, is: None, only };
+        assert_eq!(bobs(op), not_there("secret/x".into()));
+    }
+    assert!(driver.node.volume("own").is_some());
 }
 
 /// Another door may have put another kind of thing there since somebody looked.

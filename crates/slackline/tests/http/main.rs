@@ -201,8 +201,6 @@ fn a_transfer_stays_with_its_volume_whatever_that_is_called() {
     assert_eq!(length().as_deref(), Some("0"));
 }
 
-/// A read under a contract of its own gets its bytes, and its stream is closed with it, also where
-/// the client goes in the middle; one that does not fit is refused with the figures.
 /// Another volume takes the name all the time: there is always one, and a read gets it.
 #[test]
 fn a_name_that_is_given_to_another_volume_all_the_time_is_always_found() {
@@ -244,6 +242,8 @@ fn a_name_that_is_given_to_another_volume_all_the_time_is_always_found() {
     assert!(missed.is_empty(), "{missed:?}");
 }
 
+/// A read under a contract of its own gets its bytes, and its stream is closed with it, also where
+/// the client goes in the middle; one that does not fit is refused with the figures.
 #[test]
 fn a_read_can_have_a_contract_of_its_own() {
     let dir = Scratch::new();

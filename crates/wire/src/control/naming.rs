@@ -93,7 +93,8 @@ pub struct VolumeTimes {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EntriesAsk {
-    /// The directory, as names have it, or its number behind a slash; empty for what lies under none.
+    /// The directory, as names have it, or its number behind a slash, or `/NUMBER/PATH` as in [`FileAsk`];
+    /// empty for what lies under none.
     #[serde(default)]
     pub directory: String,
     /// Only what comes behind this entry.
@@ -101,11 +102,11 @@ pub struct EntriesAsk {
     pub after: String,
     /// At most so many; a thousand where nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schema(value_type = Option<u16>))]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u16>, minimum = 1))]
     pub most: Option<NonZeroU16>,
 }
 
-/// What lies under a directory, the first thousand of it.
+/// What lies under a directory, the first of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Entries {
