@@ -97,7 +97,7 @@ pub enum ServeError {
     Runtime(std::io::Error),
 }
 
-/// Serves `pool` until a signal (SIGTERM or SIGINT), then stops in order.
+/// Serves `pool` until a signal (SIGTERM, SIGINT, or SIGHUP unless that is ignored), then stops in order.
 pub fn run(pool: Arc<dyn Pool>, claim: &Claim, options: ServeOptions) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // The disks have threads of their own, and what is under contract (`timely`); these only
@@ -120,13 +120,29 @@ pub fn run(pool: Arc<dyn Pool>, claim: &Claim, options: ServeOptions) -> Result<
     result
 }
 
-/// Ends at the first signal to stop. A second one ends the process at once.
+/// Whether the process was started to go on when its terminal is closed, as by `nohup`.
+pub fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 == 1) // of signal 1
+}
+
+/// Ends at the first signal to stop. A second one ends the process at once; a terminal that is closed
+/// sends several.
 fn signalled() -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut terminate, mut interrupt) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let hangup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
     Ok(async move {
-        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+        let hung_up = async {
+            match hangup {
+                Some(mut hangup) => drop(hangup.recv().await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {}, () = hung_up => {} }
         tokio::spawn(async move {
             tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
             tracing::error!("told to stop twice; stopping without the final commit");

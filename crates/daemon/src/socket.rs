@@ -6,12 +6,16 @@
 //! found under a claim is therefore stale.
 
 use crate::config::SocketMode;
+use crate::lock::Mutex;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
+
+/// What of a path the system permits for a socket.
+const PATH_MAX: usize = 107;
 
 /// Why there is no socket.
 #[derive(Debug)]
@@ -29,12 +33,16 @@ impl SocketError {
     pub fn texts(&self) -> (String, &'static str) {
         match self {
             Self::Taken(path) => (
-                format!("another daemon serves {}", path.display()),
+                format!("another program serves {}", path.display()),
                 "stop it, or give this one a socket of its own with --socket",
             ),
             Self::Occupied(path) => (
                 format!("{} is in the place of the socket, and is none", path.display()),
                 "move it away, or give another path with --socket",
+            ),
+            Self::Io(path, error) if error.kind() == io::ErrorKind::InvalidInput => (
+                format!("{}: {error}: at most {PATH_MAX} bytes", path.display()),
+                "give a shorter path with --socket",
             ),
             Self::Io(path, error) => (
                 format!("{}: {error}", path.display()),
@@ -48,6 +56,8 @@ impl SocketError {
 #[derive(Debug)]
 pub struct Claim {
     control: PathBuf,
+    /// The sockets that were made here; nothing else is removed.
+    made: Mutex<Vec<PathBuf>>,
     _lock: File,
 }
 
@@ -68,7 +78,10 @@ impl Claim {
             .open(&lock_path)
             .map_err(|cause| error(&lock_path, cause))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { control: control.to_owned(), _lock: lock }),
+            Ok(()) => {
+                let (control, made) = (control.to_owned(), Mutex::default());
+                Ok(Self { control, made, _lock: lock })
+            }
             Err(TryLockError::WouldBlock) => Err(SocketError::Taken(control.to_owned())),
             Err(TryLockError::Error(cause)) => Err(error(&lock_path, cause)),
         }
@@ -91,10 +104,15 @@ impl Claim {
 
     /// Listens on all sockets. Must run inside the runtime.
     pub fn listen(&self, mode: SocketMode) -> Result<Listeners, SocketError> {
+        let listen = |path: &Path| {
+            let listener = listen(path, mode)?;
+            self.made.lock().push(path.to_owned());
+            Ok(listener)
+        };
         Ok(Listeners {
-            control: listen(&self.control, mode)?,
-            data: listen(&self.data_path(), mode)?,
-            nbd: listen(&self.nbd_path(), mode)?,
+            control: listen(&self.control)?,
+            data: listen(&self.data_path())?,
+            nbd: listen(&self.nbd_path())?,
         })
     }
 }
@@ -111,10 +129,10 @@ pub struct Listeners {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // Nobody else can have put sockets there; one that is not there is as good.
-        let _ = fs::remove_file(&self.control);
-        let _ = fs::remove_file(self.data_path());
-        let _ = fs::remove_file(self.nbd_path());
+        // One that is not there is as good.
+        for path in self.made.lock().drain(..) {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -126,6 +144,10 @@ fn listen(path: &Path, mode: SocketMode) -> Result<UnixListener, SocketError> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
             return Err(SocketError::Occupied(path.to_owned()));
+        }
+        // No daemon of ours, which would have the claim.
+        Ok(_) if std::os::unix::net::UnixStream::connect(path).is_ok() => {
+            return Err(SocketError::Taken(path.to_owned()));
         }
         Ok(_) => {}
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
@@ -211,7 +233,33 @@ mod tests {
         let error = claim.listen(SocketMode(0o660)).err().unwrap();
         assert!(matches!(&error, SocketError::Occupied(at) if at == &path));
         assert_eq!(fs::read(&path).unwrap(), b"precious");
+        let beside = wire::socket::data_path(&path);
+        fs::write(&beside, "precious").unwrap();
+        drop(claim);
+        for path in [&path, &beside] {
+            assert_eq!(fs::read(path).unwrap(), b"precious", "also when it ends");
+        }
+        // It had made the first of the sockets.
+        fs::remove_file(&path).unwrap();
+        let claim = Claim::new(&path).unwrap();
+        assert!(claim.listen(SocketMode(0o660)).is_err());
+        drop(claim);
+        assert!(!path.exists() && beside.exists());
     }
+
+    #[tokio::test]
+    async fn the_socket_of_another_program_is_left_alone() {
+        let dir = scratch();
+        let path = dir.path().join("s.sock");
+        let other = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let claim = Claim::new(&path).unwrap();
+        assert!(matches!(claim.listen(SocketMode(0o660)), Err(SocketError::Taken(_))));
+        drop(claim);
+        assert!(std::os::unix::net::UnixStream::connect(&path).is_ok());
+        drop(other);
+        assert!(Claim::new(&path).unwrap().listen(SocketMode(0o660)).is_ok(), "stale");
+    }
+
     /// A daemon that is killed at that moment leaves the directory in which it made the socket.
     #[tokio::test]
     async fn a_nest_that_a_killed_daemon_has_left_is_replaced() {

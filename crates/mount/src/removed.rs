@@ -5,13 +5,15 @@
 //! Invariant: such a name says which process has the file open, so that another one can remove
 //! what a process that was killed has left behind, and nothing else.
 
-use client::{Client, Durable};
+use client::{Client, Durable, Error};
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Below this directory they lie; it is not shown.
 pub use client::control::REMOVED_DIRECTORY as DIRECTORY;
 
+/// What the names of those begin with that are not whole yet.
+const NEW: &str = "new";
 /// So many are asked for at a time.
 const ENTRIES: u16 = 1000;
 
@@ -25,9 +27,11 @@ pub struct Names {
 /// When a process began, in the kernel's own count.
 fn began(pid: &str) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the program's name, which may have any character.
-    let behind = stat.rsplit_once(") ")?.1;
-    Some(behind.split(' ').nth(19)?.into())
+    // Behind the program's name, which may have any character. One that has ended and that nobody has
+    // waited for has gone.
+    let mut behind = stat.rsplit_once(") ")?.1.split(' ');
+    let is_there = behind.next().is_some_and(|state| !matches!(state, "Z" | "X"));
+    behind.nth(18).filter(|_| is_there).map(Into::into)
 }
 
 fn boot() -> String {
@@ -49,9 +53,21 @@ impl Names {
         format!("{}{inode}", self.prefix)
     }
 
+    /// The names of this process that are there, but for those of what is not whole yet.
+    ///
+    /// # Errors
+    /// The daemon does not say.
+    pub fn own(&self, client: &Client) -> Result<Vec<String>, Error> {
+        let all = listed(client)?.into_iter().map(|name| format!("{DIRECTORY}/{name}"));
+        let is_own = |name: &String| {
+            name.strip_prefix(&self.prefix).is_some_and(|rest| !rest.starts_with(NEW))
+        };
+        Ok(all.filter(is_own).collect())
+    }
+
     /// For what is shown under its own name when it is whole.
     pub fn of_new(&self) -> String {
-        format!("{}new{}", self.prefix, self.made.fetch_add(1, Ordering::Relaxed))
+        format!("{}{NEW}{}", self.prefix, self.made.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -64,15 +80,26 @@ fn is_left_behind(name: &str, boot: &str) -> bool {
 
 /// Removes what processes that are gone have left behind.
 pub fn sweep(client: &Client) {
-    let (boot, mut after) = (boot(), String::new());
-    while let Ok(entries) = client.entries(DIRECTORY, &after, ENTRIES) {
-        let Some(last) = entries.last() else { return };
-        after.clone_from(&last.name);
-        for entry in entries.iter().filter(|entry| is_left_behind(&entry.name, &boot)) {
+    let boot = boot();
+    for name in listed(client).unwrap_or_default() {
+        if is_left_behind(&name, &boot) {
             // Somebody else may sweep, too.
-            let name = format!("{DIRECTORY}/{}", entry.name);
+            let name = format!("{DIRECTORY}/{name}");
             let _ = client.remove_volume(&name, None, Durable::WithNextSync);
         }
+    }
+}
+
+/// What lies there.
+fn listed(client: &Client) -> Result<Vec<String>, Error> {
+    let mut all: Vec<String> = Vec::new();
+    loop {
+        let after = all.last().map_or("", String::as_str);
+        let some = client.entries(DIRECTORY, after, ENTRIES)?;
+        if some.is_empty() {
+            return Ok(all);
+        }
+        all.extend(some.into_iter().map(|entry| entry.name));
     }
 }
 
@@ -89,5 +116,13 @@ mod tests {
         let [boot, pid, _, inode] = own.split('.').collect::<Vec<_>>()[..] else { panic!() };
         assert!(is_left_behind(&format!("{boot}.{pid}.1.{inode}"), boot));
         assert!(!is_left_behind("of somebody else", boot));
+        // Nobody has waited for it yet.
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        let pid = ended.id().to_string();
+        while began(&pid).is_some() {
+            std::thread::yield_now();
+        }
+        assert!(fs::exists(format!("/proc/{pid}/stat")).unwrap());
+        ended.wait().unwrap();
     }
 }

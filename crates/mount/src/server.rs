@@ -30,6 +30,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime};
 use units::{Bytes, Rate};
@@ -61,6 +62,8 @@ pub(crate) struct Server {
     going: Going,
     slow: Slow,
     names: Names,
+    /// The run of the daemon in which what this mount has removed was looked for last.
+    swept_run: AtomicU64,
     whose: (u32, u32),
     since: SystemTime,
     notifier: Arc<OnceLock<Notifier>>,
@@ -105,6 +108,7 @@ fn text(name: &OsStr) -> Ended<&str> {
 impl Server {
     pub fn new(ways: Arc<Connections>) -> Self {
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let swept_run = AtomicU64::new(ways.run());
         Self {
             ways,
             tree: Tree::default(),
@@ -112,6 +116,7 @@ impl Server {
             going: Going::default(),
             slow: Slow::default(),
             names: Names::new(),
+            swept_run,
             whose: own,
             since: SystemTime::now(),
             notifier: Arc::default(),
@@ -246,10 +251,7 @@ impl Server {
 
     /// What an inode stands for that the kernel has; it looks again at the name where that is gone.
     fn find_open(&self, ino: u64) -> Ended<Found> {
-        self.find(&volume(ino)).map_err(|error| match error {
-            Errno::ENOENT => Errno::ESTALE,
-            other => other,
-        })
+        self.find(&volume(ino)).map_err(gone)
     }
 
     /// Where the next data or the next hole is. All of a file is data to those who look for holes,
@@ -306,9 +308,11 @@ impl Server {
         }
         let name = volume(ino);
         if let Some(size) = size {
-            let file = self.file(ino)?;
-            file.cut(&self.ways, size)?;
-            file.trim(&self.ways);
+            self.with_file(ino, |file| {
+                file.cut(&self.ways, size)?;
+                file.trim(&self.ways);
+                Ok(())
+            })?;
         }
         let run = self.ways.run_before();
         if mode.is_some() || uid.is_some() || gid.is_some() {
@@ -373,7 +377,10 @@ impl Filesystem for Server {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        answer!(reply, self.look_up(parent.0, name), told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
+        answer!(reply, self.look_up(parent.0, name), told => {
+            self.tree.tell(parent.0, name, &told);
+            reply.entry(&KNOWN_FOR, &told, Generation(0));
+        });
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, _: u64) {
@@ -406,14 +413,14 @@ impl Filesystem for Server {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let set = self.set(ino.0, mode, (uid, gid), size, (accessed, modified));
+        let set = self.set(ino.0, mode, (uid, gid), size, (accessed, modified)).map_err(gone);
         answer!(reply, set, told => reply.attr(&KNOWN_FOR, &told));
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
         let mut into = Vec::new();
         let read = self.file(ino.0);
-        let read = read.and_then(|file| file.read(&self.ways, (0, 4096), &mut into));
+        let read = read.and_then(|file| file.read(&self.ways, (0, 4096), &mut into)).map_err(gone);
         answer!(reply, read, text => reply.data(text));
     }
 
@@ -444,7 +451,10 @@ impl Filesystem for Server {
         reply: ReplyEntry,
     ) {
         let made = self.make(request, parent.0, name, FileKind::Directory, mode);
-        answer!(reply, made, told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
+        answer!(reply, made, told => {
+            self.tree.tell(parent.0, name, &told);
+            reply.entry(&KNOWN_FOR, &told, Generation(0));
+        });
     }
 
     fn symlink(
@@ -603,7 +613,7 @@ impl Filesystem for Server {
     fn readdirplus(
         &self,
         _: &Request,
-        _: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         offset: u64,
         mut reply: ReplyDirectoryPlus,
@@ -611,8 +621,10 @@ impl Filesystem for Server {
         let listed = self.listed(handle.0, offset, |entry, next| {
             let told = &entry.told;
             let is_full = reply.add(told.ino, next, &entry.name, &KNOWN_FOR, told, Generation(0));
-            if let (false, Some(path)) = (is_full, &entry.path) {
-                self.tree.know(path);
+            // Of `.` and `..` the kernel takes no note.
+            if !is_full && next > directories::OWN {
+                entry.path.as_ref().map(|path| self.tree.know(path));
+                self.tree.tell(ino.0, OsStr::new(&entry.name), told);
             }
             is_full
         });
@@ -655,19 +667,19 @@ impl Filesystem for Server {
         reply: ReplyEmpty,
     ) {
         let may = self.may_contract(request, ino.0, name);
-        let set = may.and_then(|()| self.set_contract(ino.0, name, value));
+        let set = may.and_then(|()| self.set_contract(ino.0, name, value)).map_err(gone);
         answer!(reply, set, () => reply.ok());
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        match self.contract(ino.0, name) {
+        match self.contract(ino.0, name).map_err(gone) {
             Ok(value) => sized(value.as_bytes(), size, reply),
             Err(error) => reply.error(error),
         }
     }
 
     fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        match self.contract_names(ino.0) {
+        match self.contract_names(ino.0).map_err(gone) {
             Ok(names) => sized(&names, size, reply),
             Err(error) => reply.error(error),
         }
@@ -675,7 +687,7 @@ impl Filesystem for Server {
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let may = self.may_contract(request, ino.0, name);
-        let removed = may.and_then(|()| self.remove_contract(ino.0, name));
+        let removed = may.and_then(|()| self.remove_contract(ino.0, name)).map_err(gone);
         answer!(reply, removed, () => reply.ok());
     }
 
@@ -707,6 +719,14 @@ impl Filesystem for Server {
         reply: ReplyLseek,
     ) {
         answer!(reply, self.sought(ino.0, offset, whence), at => reply.offset(at));
+    }
+}
+
+/// Of what is asked for by its number: the kernel looks again who has the name.
+fn gone(error: Errno) -> Errno {
+    match error {
+        Errno::ENOENT => Errno::ESTALE,
+        other => other,
     }
 }
 

@@ -6,7 +6,9 @@
 //! by its number, so that it is the same whoever has renamed it.
 
 use crate::lock::locked;
+use fuser::{FileAttr, FileType};
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 
@@ -15,10 +17,35 @@ pub const ROOT: u64 = 1;
 /// Set in the inodes of directories that no volume stands for.
 const IMPLICIT: u64 = 1 << 63;
 
-/// The directories that the kernel knows and that no volume stands for.
+/// The directories that the kernel knows.
 #[derive(Default)]
 pub struct Tree {
+    /// Of those that no volume stands for.
     paths: Mutex<HashMap<u64, String>>,
+    told: Mutex<Told>,
+}
+
+/// What the kernel was told last of which directory has a name in another one.
+#[derive(Default)]
+struct Told {
+    by_name: HashMap<(u64, OsString), u64>,
+    by_inode: HashMap<u64, (u64, OsString)>,
+}
+
+impl Told {
+    fn forget(&mut self, directory: u64) {
+        if let Some(name) = self.by_inode.remove(&directory)
+            && self.by_name.get(&name) == Some(&directory)
+        {
+            self.by_name.remove(&name);
+        }
+    }
+
+    fn tell(&mut self, directory: u64, name: (u64, OsString)) {
+        self.forget(directory);
+        self.by_name.insert(name.clone(), directory);
+        self.by_inode.insert(directory, name);
+    }
 }
 
 impl Tree {
@@ -41,6 +68,27 @@ impl Tree {
     /// The kernel does not know it any more.
     pub fn forget(&self, directory: u64) {
         locked(&self.paths).remove(&directory);
+        locked(&self.told).forget(directory);
+    }
+
+    /// The kernel is told what has this name in a directory.
+    pub fn tell(&self, parent: u64, name: &OsStr, told: &FileAttr) {
+        if told.kind == FileType::Directory {
+            locked(&self.told).tell(told.ino.0, (parent, name.into()));
+        }
+    }
+
+    /// The kernel has given a directory another name.
+    pub fn moved(&self, (parent, name): (u64, &OsStr), (to, to_name): (u64, &OsStr)) {
+        let mut told = locked(&self.told);
+        if let Some(&directory) = told.by_name.get(&(parent, name.into())) {
+            told.tell(directory, (to, to_name.into()));
+        }
+    }
+
+    /// The directory that has this name as far as the kernel knows.
+    pub fn told(&self, parent: u64, name: &OsStr) -> Option<u64> {
+        locked(&self.told).by_name.get(&(parent, name.into())).copied()
     }
 
     /// All that lay under `from`, and itself, lies under `to`.

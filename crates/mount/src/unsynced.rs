@@ -18,8 +18,8 @@ pub struct Unsynced(Mutex<Marks>);
 
 #[derive(Default)]
 struct Marks {
-    /// By inode and run of the daemon: the number of the last mark.
-    last: BTreeMap<(u64, u64), u64>,
+    /// By inode and run of the daemon.
+    all: BTreeMap<(u64, u64), Mark>,
     /// Marks made up to now.
     count: u64,
     /// How many there were when last everything was synced.
@@ -28,6 +28,22 @@ struct Marks {
     losses: BTreeMap<u64, Losses>,
     /// Of how many losses of its inode a handle has told; none where it is not here.
     told: BTreeMap<u64, u64>,
+}
+
+/// The numbers of the first and the last of those that are no more than one: what came before a sync is known
+/// to be lost whatever was noted of the same run while the sync was under way.
+#[derive(Clone, Copy)]
+struct Mark {
+    first: u64,
+    last: u64,
+}
+
+impl Mark {
+    /// What came up to here is settled. False where that is all.
+    fn settle(&mut self, begun: u64) -> bool {
+        self.first = self.first.max(begun + 1);
+        self.last > begun
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -42,8 +58,8 @@ impl Unsynced {
     pub fn note(&self, inode: u64, run: u64) {
         let mut marks = locked(&self.0);
         marks.count += 1;
-        let count = marks.count;
-        marks.last.insert((inode, run), count);
+        let last = marks.count;
+        marks.all.entry((inode, run)).or_insert(Mark { first: last, last }).last = last;
     }
 
     /// A sync is about to be asked for. What it gives is for [`synced`](Self::synced).
@@ -54,8 +70,8 @@ impl Unsynced {
     /// A run of the daemon has made durable what it had when the sync began.
     pub fn synced(&self, run: u64, begun: u64) {
         let mut marks = locked(&self.0);
-        marks.last.retain(|(_, of), last| *of != run || *last > begun);
-        marks.left = marks.last.len();
+        marks.all.retain(|(_, of), mark| *of != run || mark.settle(begun));
+        marks.left = marks.all.len();
     }
 
     /// An inode is opened: the handle tells of losses of which nobody was told so far, and of later ones.
@@ -75,10 +91,16 @@ impl Unsynced {
     /// synced. A handle says that once.
     pub fn is_lost(&self, (inode, handle): (u64, u64), run: u64, begun: u64) -> bool {
         let mut marks = locked(&self.0);
-        let before = marks.last.len();
-        marks.last.retain(|(file, of), last| *file != inode || *of == run || *last > begun);
-        let Marks { last, losses, told, .. } = &mut *marks;
-        if last.len() < before {
+        let Marks { all, losses, told, .. } = &mut *marks;
+        let mut has_lost = false;
+        all.retain(|(file, of), mark| {
+            if *file != inode || *of == run {
+                return true;
+            }
+            has_lost |= mark.first <= begun;
+            mark.settle(begun)
+        });
+        if has_lost {
             let losses = losses.entry(inode).or_default();
             (losses.count, losses.are_told) = (losses.count + 1, false);
         }
@@ -92,14 +114,14 @@ impl Unsynced {
     /// An inode is gone: nobody can ask for it any more.
     pub fn forget(&self, inode: u64) {
         let mut marks = locked(&self.0);
-        marks.last.retain(|(of, _), _| *of != inode);
+        marks.all.retain(|(of, _), _| *of != inode);
         marks.losses.remove(&inode);
     }
 
     /// Whether there are so many that a sync is worth its while.
     pub fn are_many(&self) -> bool {
         let marks = locked(&self.0);
-        marks.last.len() >= marks.left + MANY
+        marks.all.len() >= marks.left + MANY
     }
 }
 
@@ -130,6 +152,22 @@ mod tests {
         let later = marks.begin();
         marks.synced(4, later);
         assert!(!marks.is_lost((7, 1), 4, later));
+    }
+
+    /// A change of another thread that is noted while the sync is under way, of the run that has gone.
+    #[test]
+    fn what_is_noted_during_a_sync_does_not_hide_what_was_lost_before() {
+        let marks = Unsynced::default();
+        marks.note(7, 1);
+        let begun = marks.begin();
+        marks.note(7, 1);
+        marks.synced(2, begun);
+        assert!(marks.is_lost((7, 1), 2, begun), "the first");
+        assert!(!marks.is_lost((7, 1), 2, begun));
+        let later = marks.begin();
+        marks.synced(2, later);
+        assert!(marks.is_lost((7, 1), 2, later), "the other");
+        assert!(!marks.is_lost((7, 1), 2, later));
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! Interrupts of commands that end in order.
+//! Interrupts of commands that end in order: SIGINT, SIGTERM, and a terminal that is closed, unless the
+//! command was told to go on then.
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use daemon::serve::ignores_hangup;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +25,10 @@ pub fn interruption() -> Arc<AtomicBool> {
             eprintln!("slackline: warning: an interrupt will end this at once: {error}");
         }
     }
+    if !ignores_hangup() {
+        // A terminal sends several: they are no second interrupt.
+        let _ = signal_hook::flag::register(SIGHUP, Arc::clone(&flag));
+    }
     flag
 }
 
@@ -36,11 +42,15 @@ pub fn interruption_with(
 ) -> std::io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     let (mut signals, ended) = (Signals::new([SIGINT, SIGTERM])?, Arc::clone(&flag));
+    if !ignores_hangup() {
+        signals.add_signal(SIGHUP)?;
+    }
     let listen = move || {
         let mut signals = signals.forever();
         let _first = signals.next();
         ended.store(true, Ordering::Relaxed);
-        let _second = signals.next();
+        // A terminal that is closed sends several.
+        let _second = signals.find(|signal| *signal != SIGHUP);
         last(|| std::process::exit(INTERRUPTED));
     };
     std::thread::Builder::new().name("slackline-signals".into()).spawn(listen)?;

@@ -7,7 +7,7 @@ use client::control::{Entry, RENAMED_MAX, VolumeCreate, renamed_size};
 use std::os::unix::ffi::OsStrExt;
 
 /// Entries of each directory that no volume stands for: `.` and `..`.
-const OWN: u64 = 2;
+pub(super) const OWN: u64 = 2;
 /// Entries that are asked for at a time where all are needed.
 const ENTRIES: u16 = 1000;
 /// Entries that are asked for at a time for a listing: the kernel mostly has room for some 30.
@@ -155,16 +155,17 @@ impl Server {
         })
     }
 
-    /// Gives a file that is open the name that it has without one of its own.
+    /// Gives a file that is open the name that it has without one of its own. It is noted before, so that
+    /// nobody takes it for left behind.
     fn hide(&self, ino: u64, rename: impl FnOnce(&str) -> Result<(), Error>) -> Ended<()> {
         let hidden = self.names.of(ino);
+        locked(&self.open).nameless.insert(ino, hidden.clone());
         let renamed = rename(&hidden).map_err(|error| failed(&error));
-        let mut open = locked(&self.open);
-        match renamed {
-            Ok(()) => drop(open.nameless.insert(ino, hidden)),
+        if let Err(error) = renamed {
+            let mut open = locked(&self.open);
+            open.nameless.remove(&ino);
             // It may have been done all the same.
-            Err(Errno::EIO) => open.left_over.push(hidden),
-            Err(_) => {}
+            open.left_over.extend((error == Errno::EIO).then_some(hidden));
         }
         renamed
     }
@@ -188,7 +189,11 @@ impl Server {
             Found::Volume(facts) if facts.kind == FileKind::Directory => Ok(facts.number),
             Found::Volume(_) => Err(Errno::ENOTDIR),
         };
-        of_directory(self.find(&entry)?)?;
+        let found = inode(of_directory(self.find(&entry)?)?);
+        if self.tree.told(parent, name).is_some_and(|told| told != found) {
+            // The kernel would take the one that it knows for removed, and that one has another name now.
+            return Err(Errno::ESTALE);
+        }
         self.keep(parent)?;
         again(|| {
             let only = Some(of_directory(self.find(&entry)?)?);
@@ -246,6 +251,7 @@ impl Server {
             })?;
             if let Some(to) = &below {
                 self.tree.rename(whole(&source), to);
+                self.tree.moved((parent, name), (to_parent, to_name));
             }
             Ok(())
         });
@@ -268,7 +274,8 @@ impl Server {
         // A directory that no volume stands for has something in it.
         let Some(only) = number(found) else { return Err(Errno::ENOTEMPTY) };
         if is == Some(only) {
-            return Ok(());
+            // The kernel does not ask for a name to be renamed to itself: another door has renamed it so.
+            return if from == to { Ok(()) } else { Err(Errno::ESTALE) };
         }
         let ino = inode(only);
         let leaving = self.going.leave(ino)?;

@@ -112,6 +112,33 @@ impl Server {
         self.ways.sync_many();
     }
 
+    /// Does something with a file as whoever has it open: growth, cuts and writes of one file know of each
+    /// other.
+    pub(super) fn with_file(&self, ino: u64, call: impl FnOnce(&File) -> Ended<()>) -> Ended<()> {
+        let opening = self.going.open(ino)?;
+        let held = self.hold(ino);
+        drop(opening);
+        let called = held.and_then(|file| {
+            let called = call(&file);
+            if let Some((_, handles)) = locked(&self.open).files.get_mut(&ino) {
+                *handles -= 1;
+            }
+            called
+        });
+        self.let_go(ino);
+        called
+    }
+
+    fn hold(&self, ino: u64) -> Ended<Arc<File>> {
+        let Found::Volume(facts) = self.find_open(ino)? else { return Err(Errno::EISDIR) };
+        let (length, reserved) = (facts.length_bytes.get(), facts.size_bytes.get());
+        let mut open = locked(&self.open);
+        let new = || (Arc::new(File::new(ino, length, reserved)), 0);
+        let (file, handles) = open.files.entry(ino).or_insert_with(new);
+        *handles += 1;
+        Ok(Arc::clone(file))
+    }
+
     /// What is known of a file that nobody has open goes, and the file where it has no name any more.
     fn let_go(&self, ino: u64) {
         let Ok(leaving) = self.going.leave(ino) else { return };
@@ -131,6 +158,22 @@ impl Server {
         drop(leaving);
         if let Some(hidden) = left_over {
             self.remove_hidden(hidden);
+        }
+        self.sweep_again();
+    }
+
+    /// A daemon that was killed may not have kept what was removed last: it is removed once more.
+    fn sweep_again(&self) {
+        let run = self.ways.run();
+        if self.swept_run.swap(run, Ordering::Relaxed) == run {
+            return;
+        }
+        let Ok(own) = self.ways.ask(|client| self.names.own(client)) else { return };
+        for hidden in own {
+            let is_open = locked(&self.open).nameless.values().any(|open| *open == hidden);
+            if !is_open {
+                self.remove_hidden(hidden);
+            }
         }
     }
 
@@ -210,8 +253,13 @@ impl Server {
         let value = std::str::from_utf8(value).map_err(|_| Errno::EINVAL)?;
         if name == contracts::STREAM {
             let rate = value.trim().parse().map_err(|_| Errno::EINVAL)?;
-            // What would be refused to every reader is refused here.
-            drop(self.open_stream(ino, rate)?);
+            // What would be refused to every reader is refused here. Whoever removes the file meanwhile finds
+            // it open.
+            let opening = self.going.open(ino)?;
+            let tried = self.open_stream(ino, rate).map(drop);
+            drop(opening);
+            self.let_go(ino);
+            tried?;
             locked(&self.open).rates.insert(ino, rate);
             return Ok(());
         }

@@ -102,12 +102,13 @@ fn nothing_is_made_in_a_directory_that_another_door_removes() {
     let Some(mounted) = Mounted::new() else { return };
     let (one, two) = (mounted.path(""), mounted.second());
     let (mut removed, mut all_made, mut both) = (0, 0, 0);
-    for _ in 0..300 {
-        fs::create_dir(one.join("d")).unwrap();
-        fs::metadata(two.join("d")).unwrap();
+    for round in 0..300 {
+        let [d, x] = [format!("d{round}"), format!("d{round}/x")];
+        fs::create_dir(one.join(&d)).unwrap();
+        fs::metadata(two.join(&d)).unwrap();
         let [gone, made] = std::thread::scope(|scope| {
-            let made = scope.spawn(|| fs::write(two.join("d/x"), "").is_ok());
-            let gone = fs::remove_dir(one.join("d"));
+            let made = scope.spawn(|| fs::write(two.join(&x), "").is_ok());
+            let gone = fs::remove_dir(one.join(&d));
             if let Err(error) = &gone {
                 assert_eq!(error.kind(), std::io::ErrorKind::DirectoryNotEmpty, "{error}");
             }
@@ -116,8 +117,8 @@ fn nothing_is_made_in_a_directory_that_another_door_removes() {
         removed += usize::from(gone);
         all_made += usize::from(made);
         both += usize::from(gone && made);
-        let _ = fs::remove_file(one.join("d/x"));
-        let _ = fs::remove_dir(one.join("d"));
+        let _ = fs::remove_file(one.join(&x));
+        let _ = fs::remove_dir(one.join(&d));
     }
     assert_eq!(both, 0, "of {removed} that were removed");
     assert!(removed > 10 && all_made > 10, "{removed} removed, {all_made} made");
@@ -183,4 +184,112 @@ fn a_program_works_in_its_directory_when_another_door_has_renamed_it() {
     assert!(
         left.iter().flatten().all(|entry| matches!(entry.file_name().to_bytes(), b"." | b".."))
     );
+}
+
+/// Whoever came second found its file where it was to go, and said that it had put it there.
+#[test]
+fn of_two_that_rename_one_file_one_has_done_it() {
+    let Some(mounted) = Mounted::new() else { return };
+    let (one, two) = (mounted.path(""), mounted.second());
+    let (mut done, mut both) = (0, 0);
+    for round in 0..200 {
+        let (from, to) = (format!("from{round}"), format!("to{round}"));
+        fs::write(one.join(&from), "").unwrap();
+        let rename = |door: &PathBuf| fs::rename(door.join(&from), door.join(&to)).is_ok();
+        let ends = std::thread::scope(|scope| {
+            let other = scope.spawn(|| rename(&two));
+            [rename(&one), other.join().unwrap()]
+        });
+        done += usize::from(ends != [false; 2]);
+        both += usize::from(ends == [true; 2]);
+    }
+    // Where the kernel looks up one name before the other door's rename, and the other one after it, it finds
+    // one file by both and says itself that all is done.
+    assert!(done == 200 && both < 10, "{done} done, {both} by both");
+}
+
+/// The kernel took the directory that it knew by this name for the one that was removed, and showed it
+/// empty from then on, whatever it is called now.
+#[test]
+fn a_directory_stays_whole_where_another_one_that_has_got_its_name_is_removed() {
+    let Some(mounted) = Mounted::new() else { return };
+    let (one, two, client) = (mounted.path(""), mounted.second(), mounted.client());
+    for round in 0..5 {
+        let [x, y] = ["x", "y"].map(|name| format!("{name}{round}"));
+        fs::create_dir(one.join(&x)).unwrap();
+        fs::write(one.join(&x).join("mine"), "mine").unwrap();
+        let opened = File::open(one.join(&x)).unwrap();
+        fs::rename(two.join(&x), two.join(&y)).unwrap();
+        fs::create_dir(two.join(&x)).unwrap();
+        fs::remove_dir(one.join(&x)).unwrap();
+        assert!(client.file_facts(&x).is_err(), "it is gone");
+        fs::write(one.join(&y).join("more"), "more").unwrap();
+        assert_eq!(fs::read_dir(one.join(&y)).unwrap().count(), 2);
+        drop(opened);
+    }
+}
+
+/// The name is there all the time, and what is done by it is done to the one that has it.
+#[test]
+fn a_name_that_is_replaced_all_the_time_is_always_there() {
+    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
+    let Some(mounted) = Mounted::new() else { return };
+    let (path, new) = (mounted.path("f"), mounted.path("new"));
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let now = Timestamps { last_access: now, last_modification: now };
+    fs::write(&path, "f").unwrap();
+    let mut failed = Vec::new();
+    let change = |round| {
+        let ended = match round % 3 {
+            0 => fs::metadata(&path).map(drop),
+            1 => fs::set_permissions(&path, fs::Permissions::from_mode(0o640)),
+            _ => utimensat(CWD, &path, &now, AtFlags::empty()).map_err(Into::into),
+        };
+        // Replaced twice within one call, the kernel gives up.
+        let is_stale =
+            |error: &std::io::Error| error.kind() == std::io::ErrorKind::StaleNetworkFileHandle;
+        failed.extend(ended.err().filter(|error| !is_stale(error)).map(|error| (round, error)));
+    };
+    beside(1_500, change, || {
+        let _ = fs::write(&new, "new");
+        let _ = fs::rename(&new, &path);
+    });
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+/// With the daemon goes that the file was removed, and nobody would remove it again before the next mount.
+#[test]
+fn what_was_removed_while_it_was_open_goes_also_where_the_daemon_is_killed() {
+    let Some(mut mounted) = Mounted::new() else { return };
+    let path = mounted.path("f");
+    fs::write(&path, [7; 5_000]).unwrap();
+    let kept =
+        OpenOptions::new().read(true).write(true).create_new(true).open(mounted.path("kept"));
+    let kept = kept.unwrap();
+    kept.write_all_at(b"kept", 0).unwrap();
+    fs::remove_file(mounted.path("kept")).unwrap();
+    let file = File::open(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    File::open(mounted.path("")).unwrap().sync_all().unwrap();
+    let hidden = |mounted: &Mounted| {
+        let client = mounted.client();
+        client.entries(client::control::REMOVED_DIRECTORY, "", 1000).unwrap().len()
+    };
+    assert_eq!(hidden(&mounted), 2);
+    drop(file);
+    mounted.kill_daemon();
+    // Any close of a file.
+    let becomes = |count| {
+        (0..500).any(|_| {
+            fs::write(mounted.path("other"), "").unwrap();
+            std::thread::sleep(Duration::from_millis(10));
+            hidden(&mounted) == count
+        })
+    };
+    assert!(becomes(1), "{} are left", hidden(&mounted));
+    let mut bytes = [0; 4];
+    kept.read_exact_at(&mut bytes, 0).unwrap();
+    assert_eq!(&bytes, b"kept", "it is open");
+    drop(kept);
+    assert!(becomes(0), "{} are left", hidden(&mounted));
 }
