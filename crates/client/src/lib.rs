@@ -103,6 +103,8 @@ pub struct Client {
     miss: Option<u64>,
     /// Its programs lose nothing while their streams are slowed.
     buffered: bool,
+    /// Its writers make their volume larger, up to this.
+    grows_to: Bytes,
     /// Whose its writes are.
     writer: Option<NonZeroU64>,
 }
@@ -120,7 +122,14 @@ impl Client {
 
     /// The same, without a look whether one answers.
     pub fn at(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: socket.into(), shares: true, miss: None, buffered: false, writer: None }
+        Self {
+            socket: socket.into(),
+            shares: true,
+            miss: None,
+            buffered: false,
+            grows_to: Bytes::ZERO,
+            writer: None,
+        }
     }
 
     /// The control socket.
@@ -416,7 +425,8 @@ impl Client {
         if found.ring.is_none() && found.size_bytes < begin {
             self.grow_volume(volume, begin, Bytes::ZERO, Durable::WithNextSync)?;
         }
-        let mut writer = self.writer(volume, contract, start)?;
+        let growing = Self { grows_to: limit, ..self.clone() };
+        let mut writer = growing.writer(volume, contract, start)?;
         writer.grow_to(limit)?;
         Ok(writer)
     }
@@ -482,6 +492,7 @@ impl Client {
             early,
             miss_per_billion,
             buffered: self.buffered,
+            grows_to_bytes: self.grows_to,
         };
         undecided::patiently(|| http::call(&self.socket, "POST", "/v1/streams", Some(&open)))
     }

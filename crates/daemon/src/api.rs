@@ -427,8 +427,9 @@ pub(crate) async fn open_stream(
     let (stream, window, shared) = opened.map_err(|error| refused(&control, &error))?;
     let shared_window = shared.is_some();
     let begins = if early { begins(&ask, stream).await } else { None };
-    let buffered = request.buffered;
-    let known = Opened { stream, mode, volume, start, owner: owner.clone(), buffered, shared };
+    let (buffered, grows_to) = (request.buffered, request.grows_to_bytes);
+    let owned = owner.clone();
+    let known = Opened { stream, mode, volume, start, owner: owned, buffered, grows_to, shared };
     control.sessions.add(known);
     // The volume may have changed since its terms were looked at.
     let now_has = &Asked::Nothing;

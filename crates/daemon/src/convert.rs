@@ -226,6 +226,7 @@ pub fn stream(
         user: sessions.owner(stream.stream).map(|owner| quotas.name(&owner)).unwrap_or_default(),
         attached: sessions.is_attached(stream.stream),
         buffered: sessions.is_buffered(stream.stream),
+        grows_to_bytes: sessions.grows_to(stream.stream),
         volume: stream.volume,
         mode: match stream.mode {
             node::Mode::Read => api::Mode::Read,

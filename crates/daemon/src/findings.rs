@@ -140,7 +140,9 @@ fn of_disk(disk: &Disk, found: &mut Vec<Finding>) {
 fn of_room(disk: &Disk, status: &Status) -> Option<Finding> {
     let (capacity, free) = (disk.capacity_bytes, disk.free_bytes);
     let number = usize::from(disk.disk);
-    let of_rings = status.volumes.iter().filter(|volume| volume.ring.is_some());
+    // A thin ring takes what is free, as other thin volumes do.
+    let is_ring = |volume: &&Volume| volume.ring.is_some() && !volume.placement.thin;
+    let of_rings = status.volumes.iter().filter(is_ring);
     let of_rings = of_rings.filter_map(|ring| ring.extents.get(number)).sum::<u64>();
     let is_for_rings = EXTENT.saturating_mul(of_rings) > capacity / 2;
     let taken = taken(disk, status);
@@ -158,8 +160,8 @@ fn of_room(disk: &Disk, status: &Status) -> Option<Finding> {
     let what =
         format!("disk {} ({}) is {when}: {free} of {capacity} are free", number, disk.device);
     let next = "delete volumes that nobody needs, or make them smaller (`slackline volume list` shows \
-                their sizes; `volume delete`, `volume resize`); record to rings, which are never full \
-                (`--ring`); or make a pool of more disks";
+                their sizes; `volume delete`, `volume resize`); record to rings that have their room from the \
+                beginning, which are never full (`--ring`); or make a pool of more disks";
     Some(look(format!("disk/{number}/full"), what, next))
 }
 
@@ -176,16 +178,14 @@ fn taken(disk: &Disk, status: &Status) -> Rate {
     Rate::per_second(status.streams.iter().filter_map(of).fold(0, u64::saturating_add))
 }
 
-/// True of what writes a thin volume, or one that has to grow soon.
+/// True of what writes a thin volume that has not all of its space, or one that its program makes larger.
 fn takes_room(stream: &Stream, volume: &Volume) -> bool {
     let has = EXTENT.saturating_mul(volume.extents.iter().sum());
-    let is_soon_full = |left: Duration| left < SOON_FULL;
     stream.mode == Mode::Write
         && match (volume.placement.thin, &volume.ring) {
-            (true, Some(_)) => has < volume.size_bytes,
-            (true, None) => true,
+            (true, _) => has < volume.size_bytes,
             (false, Some(_)) => false,
-            (false, None) => stream.left(Some(volume.size_bytes)).is_some_and(is_soon_full),
+            (false, None) => stream.grows_to_bytes > volume.size_bytes,
         }
 }
 
@@ -503,6 +503,26 @@ pub mod tests {
         assert_eq!(found(&status).len(), 1, "the ring is not what fills it");
         status["volumes"][0]["extents"] = json!([60 * 1_024]);
         assert_eq!(found(&status), []);
+        // But for a thin one, which takes what is free as it is written.
+        status["volumes"][0]["placement"]["thin"] = json!(true);
+        assert_eq!(found(&status).len(), 1);
+    }
+
+    /// It was told all the time that a volume is full soon that its program had not made larger yet.
+    #[test]
+    fn a_volume_that_its_program_makes_larger_is_full_when_it_is_as_large_as_that() {
+        let mut status = sound();
+        status["disks"][0]["capacity_bytes"] = json!(1_u64 << 40);
+        status["disks"][0]["free_bytes"] = json!(1_u64 << 39);
+        status["volumes"][0]["size_bytes"] = json!(60_000_000);
+        let [one] = &overview_of(&status).findings[..] else { panic!("{status}") };
+        assert!(one.what.contains("is full in 1 min 0 s"), "{one:?}");
+        status["streams"][0]["grows_to_bytes"] = json!(1_u64 << 38);
+        assert_eq!(overview_of(&status).findings, []);
+        status["disks"][0]["free_bytes"] = json!(1_000_000_000);
+        status["disks"][0]["capacity_bytes"] = json!(2_000_000_000);
+        let [one] = &overview_of(&status).findings[..] else { panic!("{status}") };
+        assert!(one.key == "disk/0/full" && one.what.contains("full in 16 min 40 s"), "{one:?}");
     }
 
     #[test]

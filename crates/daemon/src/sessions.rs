@@ -44,6 +44,8 @@ pub struct Opened {
     pub owner: Peer,
     /// Its program loses nothing while it is slowed.
     pub buffered: bool,
+    /// Its program makes the volume larger, up to this; 0: it does not.
+    pub grows_to: Bytes,
     /// The window, where its program can map it.
     pub shared: Option<Arc<Shared>>,
 }
@@ -192,6 +194,11 @@ impl Sessions {
     /// Whether its program loses nothing while it is slowed.
     pub fn is_buffered(&self, stream: StreamId) -> bool {
         self.open().get(&stream).is_some_and(|session| session.opened.buffered)
+    }
+
+    /// How large its program makes the volume.
+    pub fn grows_to(&self, stream: StreamId) -> Bytes {
+        self.open().get(&stream).map_or(Bytes::ZERO, |session| session.opened.grows_to)
     }
 
     /// True while a connection carries this stream.

@@ -25,6 +25,7 @@ async fn open(ask: &Ask, sessions: &Arc<Sessions>) -> StreamId {
         start,
         owner,
         buffered: false,
+        grows_to: Bytes::ZERO,
         shared: None,
     });
     stream

@@ -362,6 +362,10 @@ pub struct StreamOpen {
     /// nobody has to hear of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub buffered: bool,
+    /// The program makes the volume larger ahead of what it writes, up to this; 0 where it does not.
+    #[serde(default, with = "quantity", skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub grows_to_bytes: Bytes,
 }
 
 /// Asks which block suits a stream on a volume, for a program that names none.
@@ -469,6 +473,10 @@ pub struct Stream {
     /// Its program loses nothing while it is slowed to its rate, as it said when it was opened.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub buffered: bool,
+    /// Its program makes the volume larger ahead of what it writes, up to this, as it said then.
+    #[serde(default, with = "quantity", skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub grows_to_bytes: Bytes,
     /// Whose program opened it: a name, or a number where there is none.
     #[serde(default)]
     pub user: String,

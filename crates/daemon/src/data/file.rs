@@ -72,6 +72,7 @@ async fn open_file(
         volume,
         start,
         buffered: false,
+        grows_to: units::Bytes::ZERO,
         owner: owner.clone(),
         shared: None,
     });

@@ -271,6 +271,7 @@ pub async fn under_contract(
     let request = api::StreamOpen {
         miss_per_billion: None,
         buffered: true,
+        grows_to_bytes: Bytes::ZERO,
         volume: found.known,
         mode: api::Mode::Read,
         contract,

@@ -94,14 +94,15 @@ impl Status {
 }
 
 impl Stream {
-    /// How long a writer can go on at its rate until its volume, of this size, is full; none for
-    /// what does not write.
+    /// How long a writer can go on at its rate until its volume, of this size, is full, or as large as its
+    /// program makes it; none for what does not write.
     pub fn left(&self, size: Option<Bytes>) -> Option<Duration> {
         let rate = self.contract.rate_bytes_per_second.get();
         if self.mode != Mode::Write || rate == 0 {
             return None;
         }
-        let room = size?.get().saturating_sub(self.position_bytes.get());
+        let size = size?.max(self.grows_to_bytes);
+        let room = size.get().saturating_sub(self.position_bytes.get());
         Some(Duration::from_secs(room / rate))
     }
 }
