@@ -281,6 +281,7 @@ pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
         late_requests: account.late_requests,
         late_max_ns: account.late_max,
         errors: account.errors,
+        damage: None,
         profile: profile(&disk),
         bus: disk.bus.as_ref().map(crate::bus::told),
         gap: host_time(disk.gaps, disk.gap_refused.as_deref()),
@@ -432,6 +433,9 @@ pub fn status(
 ) -> api::Status {
     let description = pool.description();
     let lateness = pool.host_lateness();
+    let mut damage = pool.damage().into_iter();
+    let disk = |one| api::Disk { damage: damage.next().flatten(), ..disk(one, &description) };
+    let disks = status.disks.into_iter().map(disk).collect();
     let mut warned = pool.warnings();
     warned.extend(warnings(&status.volumes));
     api::Status {
@@ -439,7 +443,7 @@ pub fn status(
         version: env!("CARGO_PKG_VERSION").into(),
         up_ns: status.now.saturating_since(since),
         read_only: status.read_only,
-        disks: status.disks.into_iter().map(|one| disk(one, &description)).collect(),
+        disks,
         volumes: volumes(status.volumes, quotas),
         streams: streams(status.streams, status.now, sessions, quotas),
         memory: api::Memory {

@@ -209,6 +209,10 @@ impl Pool for engine::Pool {
     fn warnings(&self) -> Vec<String> {
         self.warnings().to_vec()
     }
+
+    fn damage(&self) -> Vec<Option<String>> {
+        self.damage().into_iter().map(|damage| damage.map(str::to_owned)).collect()
+    }
 }
 
 fn lateness(distribution: &engine::Distribution) -> Lateness {

@@ -102,6 +102,12 @@ fn is_contract(service: &Service) -> bool {
 
 fn of_disk(disk: &Disk, found: &mut Vec<Finding>) {
     let (number, device) = (disk.disk, &disk.device);
+    if let Some(damage) = &disk.damage {
+        let what = format!("disk {number} ({device}): {damage}");
+        let next = "copy what is whole to another place before you stop the daemon (`slackline export`); \
+                    nothing but the daemon may touch the file of a disk";
+        found.push(broken(format!("disk/{number}/file"), what, next));
+    }
     if disk.errors > 0 {
         let what = format!("disk {number} ({device}) failed {}", counted(disk.errors, "command"));
         let next = "copy what matters to another disk; `slackline pool status` lists the places, \
@@ -318,7 +324,7 @@ pub mod tests {
         let traffic = json!({ "requests": 0, "bytes": 0 });
         let lateness = json!({ "count": 0, "p50_ns": 0, "p999_ns": 0, "max_ns": 0 });
         let disk = json!({
-            "disk": 0, "device": "/dev/sdb", "capacity_bytes": 0, "free_bytes": 0,
+            "disk": 0, "device": "/dev/sdb", "damage": null, "capacity_bytes": 0, "free_bytes": 0,
             "utilisation_ppm": 0, "slack_ns": 0, "waiting_real_time": 0,
             "waiting_best_effort": 0, "real_time": traffic, "best_effort": traffic,
             "overruns": 0, "overrun_max_ns": 0, "predicted_ns": 0, "actual_ns": 0,
@@ -420,7 +426,7 @@ pub mod tests {
     #[test]
     fn each_thing_that_is_wrong_is_told_with_what_to_do() {
         let stream = |field: &str| format!("/streams/0/{field}");
-        let cases: [(&str, Value, Weight, &str, &str); 12] = [
+        let cases: [(&str, Value, Weight, &str, &str); 13] = [
             ("/read_only", json!(true), Weight::Broken, "read-only", "pool check"),
             ("/disks/0/errors", json!(2), Weight::Broken, "/dev/sdb) failed 2 commands", "copy"),
             ("/disks/0/profile/verdict", json!("stale"), Weight::Look, "disk 0", "--disk 0"),
@@ -458,6 +464,7 @@ pub mod tests {
                 "full in 1 min 0 s",
                 "resize cam1 187GiB",
             ),
+            ("/disks/0/damage", json!("its file was removed"), Weight::Broken, "removed", "export"),
             ("/warnings", json!(["no memory is locked"]), Weight::Look, "no memory", "again"),
         ];
         for (pointer, value, weight, what, next) in cases {

@@ -265,6 +265,10 @@ pub trait Pool: Send + Sync + 'static {
     }
     /// What the host did not grant, and what to do about it.
     fn warnings(&self) -> Vec<String>;
+    /// What somebody else has done to the file of each disk: `engine::Pool::damage`.
+    fn damage(&self) -> Vec<Option<String>> {
+        Vec::new()
+    }
 }
 
 /// When the pool handed out an answer: what it takes from then on is the daemon's. Of one under

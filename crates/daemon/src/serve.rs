@@ -241,7 +241,16 @@ pub async fn serve(
     // A panic there has said why.
     let _ = tokio::join!(control, data, nbd);
     stop_all(&entry, &sessions, &door).await?;
-    tracing::info!(pool = %name, "stopped; everything acknowledged is on the medium");
+    let damage = entry.0.damage();
+    for (disk, damage) in
+        damage.iter().enumerate().filter_map(|(disk, it)| Some((disk, it.as_ref()?)))
+    {
+        tracing::error!(pool = %name, "disk {disk}: {damage}");
+    }
+    match damage.iter().any(Option::is_some) {
+        true => tracing::error!(pool = %name, "stopped; what lay on that disk may be gone"),
+        false => tracing::info!(pool = %name, "stopped; everything acknowledged is on the medium"),
+    }
     Ok(())
 }
 

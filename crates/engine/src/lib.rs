@@ -25,6 +25,7 @@ mod core;
 mod create;
 mod deliveries;
 mod device;
+mod disk_file;
 mod drives;
 mod error;
 mod first_gap;

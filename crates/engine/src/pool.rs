@@ -10,6 +10,7 @@ use crate::backend::uring::Uring;
 use crate::backend::{Backend, Surroundings};
 use crate::core::Core;
 use crate::device::{Device, DeviceSpec};
+use crate::disk_file::DiskFile;
 use crate::error::PoolError;
 use crate::first_gap::first_gap;
 use crate::lock::Mutex;
@@ -115,6 +116,8 @@ pub struct Pool {
     lateness: Vec<Arc<Mutex<HostLateness>>>,
     description: Description,
     warnings: Vec<String>,
+    /// Of each disk.
+    files: Vec<DiskFile>,
 }
 
 /// One disk on its way into a pool.
@@ -200,7 +203,11 @@ impl Pool {
         let core = Core::new(node, Arc::clone(&arena), events.clone());
         let lateness = seats.iter().map(|_| Arc::new(Mutex::new(HostLateness::default())));
         let lateness = lateness.collect();
-        let mut pool = Self { core, threads: Vec::new(), lateness, description, warnings };
+        let files =
+            seats.iter().map(|seat| DiskFile::new(&seat.device)).collect::<std::io::Result<_>>();
+        let files = files.map_err(PoolError::Threads)?;
+        let threads = Vec::new();
+        let mut pool = Self { core, threads, lateness, description, warnings, files };
         pool.start_threads(seats, arena, events, &options)?;
         pool.core.begin();
         Ok(pool)
@@ -621,6 +628,11 @@ impl Pool {
     /// What the system did not permit, and what to do about it; each said once.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// What somebody else has done to the file of each disk since the pool was opened, where he has.
+    pub fn damage(&self) -> Vec<Option<&str>> {
+        self.files.iter().map(DiskFile::damage).collect()
     }
 
     /// The orderly end: new work is refused, every writer is synced, the

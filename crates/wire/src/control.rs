@@ -616,6 +616,9 @@ pub struct Disk {
     pub late_max_ns: Duration,
     /// Commands that failed.
     pub errors: u64,
+    /// What somebody else has done to its file since the pool is served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
     /// What the disk did, held against its profile.
     pub profile: ProfileState,
     /// The bus that it shares with other disks, by its profile; missing where it has one for

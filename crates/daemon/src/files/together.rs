@@ -197,6 +197,10 @@ impl Pool for Together {
         self.in_real_time
     }
 
+    fn damage(&self) -> Vec<Option<String>> {
+        self.pool.damage()
+    }
+
     fn warnings(&self) -> Vec<String> {
         [self.pool.warnings(), self.warnings.clone()].concat()
     }
