@@ -83,6 +83,10 @@ impl Error {
                                       its socket with --socket"
                 .into(),
             Self::Problem(problem) => problem.next_step.clone(),
+            Self::Broken(cause) if is_late(cause) => {
+                "look at the daemon's messages and at its process (`ps`); what it said is durable is kept"
+                    .into()
+            }
             Self::Broken(_) => {
                 "look at the daemon's messages; what it said is durable is kept".into()
             }
@@ -133,6 +137,11 @@ fn is_barred(cause: &io::Error) -> bool {
     cause.kind() == io::ErrorKind::PermissionDenied
 }
 
+/// Whether the time for an answer was over.
+fn is_late(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
 /// The other side is not there any more.
 fn has_ended(cause: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
@@ -181,6 +190,9 @@ impl fmt::Display for Error {
             Self::Broken(cause) if has_ended(cause) => {
                 f.write_str("the daemon has closed the connection")
             }
+            Self::Broken(cause) if is_late(cause) => f.write_str(
+                "the daemon does not answer: it hangs, or its process is stopped, or a disk hangs",
+            ),
             Self::Broken(cause) => write!(f, "the connection to the daemon broke: {cause}"),
             Self::Garbled(what) => write!(f, "the daemon's answer cannot be understood: {what}"),
             Self::Gap { offset, len } => {

@@ -97,13 +97,20 @@ impl Common {
     }
 
     fn client(&self) -> Result<Client, Failure> {
-        Ok(Client::connect(self.socket())?)
+        // A daemon says at once that it is there; what is asked then may take longer.
+        client::set_answer_within(HELLO_WITHIN);
+        let connected = Client::connect(self.socket());
+        client::set_answer_within(std::time::Duration::ZERO);
+        Ok(connected?)
     }
 
     fn output(&self) -> Output {
         Output { json: self.json }
     }
 }
+
+/// A daemon that has not said for so long that it is there hangs.
+const HELLO_WITHIN: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// The daemon's control socket, where the environment names one.
 fn named_by_environment() -> Option<PathBuf> {
