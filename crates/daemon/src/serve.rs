@@ -142,9 +142,16 @@ fn signalled() -> std::io::Result<impl Future<Output = ()>> {
                 None => std::future::pending().await,
             }
         };
-        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {}, () = hung_up => {} }
+        let is_hung_up = tokio::select! {
+            _ = terminate.recv() => false,
+            _ = interrupt.recv() => false,
+            () = hung_up => true,
+        };
         tokio::spawn(async move {
-            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+            // Beside it comes what says the same, as of a session that ends.
+            for _ in 0..1 + u32::from(is_hung_up) {
+                tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+            }
             tracing::error!("told to stop twice; stopping without the final commit");
             crate::log::flush();
             std::process::exit(1);

@@ -22,6 +22,8 @@ const PATH_MAX: usize = 107;
 pub enum SocketError {
     /// Another daemon has it.
     Taken(PathBuf),
+    /// A program that is none of ours listens there.
+    Used(PathBuf),
     /// Something that is no socket is in its place.
     Occupied(PathBuf),
     /// The file system refuses.
@@ -33,8 +35,12 @@ impl SocketError {
     pub fn texts(&self) -> (String, &'static str) {
         match self {
             Self::Taken(path) => (
-                format!("another program serves {}", path.display()),
+                format!("another daemon serves {}", path.display()),
                 "stop it, or give this one a socket of its own with --socket",
+            ),
+            Self::Used(path) => (
+                format!("another program listens at {}", path.display()),
+                "give this daemon a socket of its own with --socket",
             ),
             Self::Occupied(path) => (
                 format!("{} is in the place of the socket, and is none", path.display()),
@@ -146,10 +152,11 @@ fn listen(path: &Path, mode: SocketMode) -> Result<UnixListener, SocketError> {
             return Err(SocketError::Occupied(path.to_owned()));
         }
         // No daemon of ours, which would have the claim.
-        Ok(_) if std::os::unix::net::UnixStream::connect(path).is_ok() => {
-            return Err(SocketError::Taken(path.to_owned()));
-        }
-        Ok(_) => {}
+        Ok(_) => match is_stale(path) {
+            Ok(true) => {}
+            Ok(false) => return Err(SocketError::Used(path.to_owned())),
+            Err(cause) => return Err(error(cause)),
+        },
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
         Err(cause) => return Err(error(cause)),
     }
@@ -166,6 +173,19 @@ fn listen(path: &Path, mode: SocketMode) -> Result<UnixListener, SocketError> {
     let _ = fs::remove_file(&inside);
     let _ = fs::remove_dir(&nest);
     made.map_err(error)
+}
+
+/// Whether nobody listens at a socket. Who does and is stopped is not waited for.
+fn is_stale(path: &Path) -> io::Result<bool> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
+        Err(rustix::io::Errno::CONNREFUSED | rustix::io::Errno::NOENT) => Ok(true),
+        // It is of another kind, or its program has much to do.
+        Ok(()) | Err(rustix::io::Errno::PROTOTYPE | rustix::io::Errno::AGAIN) => Ok(false),
+        Err(cause) => Err(cause.into()),
+    }
 }
 
 /// The name of a socket in its nest.
@@ -253,10 +273,14 @@ mod tests {
         let path = dir.path().join("s.sock");
         let other = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let claim = Claim::new(&path).unwrap();
-        assert!(matches!(claim.listen(SocketMode(0o660)), Err(SocketError::Taken(_))));
+        assert!(matches!(claim.listen(SocketMode(0o660)), Err(SocketError::Used(_))));
         drop(claim);
         assert!(std::os::unix::net::UnixStream::connect(&path).is_ok());
         drop(other);
+        let datagrams = dir.path().join("d.sock");
+        let _other = std::os::unix::net::UnixDatagram::bind(&datagrams).unwrap();
+        let claim = Claim::new(&datagrams).unwrap();
+        assert!(matches!(claim.listen(SocketMode(0o660)), Err(SocketError::Used(_))));
         assert!(Claim::new(&path).unwrap().listen(SocketMode(0o660)).is_ok(), "stale");
     }
 

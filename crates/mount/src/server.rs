@@ -78,6 +78,8 @@ struct Opened {
     nameless: HashMap<u64, String>,
     /// Names of those that nobody has open any more and that could not be removed yet.
     left_over: Vec<String>,
+    /// Files that were closed last while somebody took their name away for too long.
+    kept_back: Vec<u64>,
     /// Handles under a contract, by their numbers.
     streams: HashMap<u64, Arc<Mutex<client::File>>>,
     /// Directories that are being listed, by their numbers.
@@ -378,7 +380,10 @@ impl Filesystem for Server {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         answer!(reply, self.look_up(parent.0, name), told => {
-            self.tree.tell(parent.0, name, &told);
+            // Of `.` and `..` the kernel asks for inodes, and not for names.
+            if name != "." && name != ".." {
+                self.tree.tell(parent.0, name, &told);
+            }
             reply.entry(&KNOWN_FOR, &told, Generation(0));
         });
     }

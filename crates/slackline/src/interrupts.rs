@@ -10,6 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What an interrupted process ends with.
 const INTERRUPTED: i32 = 130;
 
+/// The signals that end a command.
+pub fn all() -> Vec<i32> {
+    let hangup = (!ignores_hangup()).then_some(SIGHUP);
+    [SIGINT, SIGTERM].into_iter().chain(hangup).collect()
+}
+
+/// So long behind a terminal that is closed comes what its session says.
+const BESIDE: std::time::Duration = std::time::Duration::from_millis(200);
+
 /// Set by an interrupt. A second one ends the process at once.
 pub fn interruption() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
@@ -26,8 +35,19 @@ pub fn interruption() -> Arc<AtomicBool> {
         }
     }
     if !ignores_hangup() {
-        // A terminal sends several: they are no second interrupt.
-        let _ = signal_hook::flag::register(SIGHUP, Arc::clone(&flag));
+        // A terminal sends several, and its session what says the same: they are no second interrupt.
+        let (hung_up, ended) = (Signals::new([SIGHUP]), Arc::clone(&flag));
+        let listen = |mut signals: Signals| {
+            move || {
+                let _first = signals.forever().next();
+                std::thread::sleep(BESIDE);
+                ended.store(true, Ordering::Relaxed);
+            }
+        };
+        if let Ok(signals) = hung_up {
+            let _ =
+                std::thread::Builder::new().name("slackline-hangup".into()).spawn(listen(signals));
+        }
     }
     flag
 }
@@ -41,16 +61,14 @@ pub fn interruption_with(
     last: impl FnOnce(fn() -> !) + Send + 'static,
 ) -> std::io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    let (mut signals, ended) = (Signals::new([SIGINT, SIGTERM])?, Arc::clone(&flag));
-    if !ignores_hangup() {
-        signals.add_signal(SIGHUP)?;
-    }
+    let (mut signals, ended) = (Signals::new(all())?, Arc::clone(&flag));
     let listen = move || {
         let mut signals = signals.forever();
-        let _first = signals.next();
+        let first = signals.next();
         ended.store(true, Ordering::Relaxed);
-        // A terminal that is closed sends several.
-        let _second = signals.find(|signal| *signal != SIGHUP);
+        // A terminal that is closed sends several, and its session what says the same.
+        let mut others = signals.filter(|signal| *signal != SIGHUP);
+        let _second = if first == Some(SIGHUP) { others.nth(1) } else { others.next() };
         last(|| std::process::exit(INTERRUPTED));
     };
     std::thread::Builder::new().name("slackline-signals".into()).spawn(listen)?;

@@ -4,7 +4,6 @@ use crate::Common;
 use crate::failure::Failure;
 use ::mount::{Mount, NotMounted, Options, Unmounter};
 use serde::Serialize;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -72,7 +71,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         read_only: args.read_only,
         allow_other: args.allow_other,
     };
-    let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+    let signals = signal_hook::iterator::Signals::new(crate::interrupts::all())
         .map_err(|error| Failure::new(format!("signals: {error}"), ""))?;
     let mounted = Mount::start(&options).map_err(|error| not_mounted(error, &directory))?;
     told(args, &directory, std::process::id(), common)?;

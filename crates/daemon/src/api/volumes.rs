@@ -346,9 +346,10 @@ pub(super) async fn volume_delete(
 ) -> Answered<StatusCode> {
     control.permit(&peer, &name, Act::Own)?;
     let found = control.entry.0.volume(&name);
-    control.quotas.owns_service(&peer, found.as_ref())?;
+    let Some(found) = found else { return Err(node::Error::NoSuchVolume { name }.into()) };
+    control.quotas.owns_service(&peer, Some(&found))?;
     // Another one may get the name since.
-    let only = only.map(VolumeId).or(found.map(|found| found.id));
+    let only = Some(only.map_or(found.id, VolumeId));
     control.by(&peer).call(staged.op(calls::VolumeDelete { name, only })).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -161,11 +161,10 @@ impl Server {
         let hidden = self.names.of(ino);
         locked(&self.open).nameless.insert(ino, hidden.clone());
         let renamed = rename(&hidden).map_err(|error| failed(&error));
-        if let Err(error) = renamed {
-            let mut open = locked(&self.open);
-            open.nameless.remove(&ino);
-            // It may have been done all the same.
-            open.left_over.extend((error == Errno::EIO).then_some(hidden));
+        match renamed {
+            // It may have been done all the same: who closes the file last removes the name, or finds none.
+            Ok(()) | Err(Errno::EIO) => {}
+            Err(_) => drop(locked(&self.open).nameless.remove(&ino)),
         }
         renamed
     }
@@ -195,12 +194,9 @@ impl Server {
             return Err(Errno::ESTALE);
         }
         self.keep(parent)?;
-        again(|| {
-            let only = Some(of_directory(self.find(&entry)?)?);
-            let remove =
-                |client: &client::Client| client.remove_volume(&entry, only, Durable::WithNextSync);
-            self.change_once(remove).map_err(|error| failed(&error))
-        })
+        // Where it is another one by now, the kernel looks again, too.
+        let only = Some(found - 1);
+        self.change(|client| client.remove_volume(&entry, only, Durable::WithNextSync))
     }
 
     pub(super) fn rename(
@@ -221,7 +217,10 @@ impl Server {
             let source = self.find(&from)?;
             let target = match self.find(&to) {
                 Ok(_) if !may_replace => return Err(Errno::EEXIST),
-                Ok(found) => Some(found),
+                Ok(found) => {
+                    unseen = 0;
+                    Some(found)
+                }
                 Err(Errno::ENOENT) => None,
                 Err(error) => return Err(error),
             };

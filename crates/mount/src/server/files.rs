@@ -141,7 +141,11 @@ impl Server {
 
     /// What is known of a file that nobody has open goes, and the file where it has no name any more.
     fn let_go(&self, ino: u64) {
-        let Ok(leaving) = self.going.leave(ino) else { return };
+        let Ok(leaving) = self.going.leave(ino) else {
+            // A daemon that hangs: with the next one.
+            locked(&self.open).kept_back.push(ino);
+            return;
+        };
         let mut open = locked(&self.open);
         // Somebody may have opened it again, or is about to.
         if leaving.is_opened() || open.files.get(&ino).is_some_and(|(_, handles)| *handles > 0) {
@@ -149,26 +153,28 @@ impl Server {
         }
         open.files.remove(&ino);
         let hidden = open.nameless.remove(&ino);
-        let left_over = open.left_over.pop();
+        let kept_back = open.kept_back.pop();
         drop(open);
         if let Some(hidden) = hidden {
             self.forget_removed(ino);
             self.remove_hidden(hidden);
         }
         drop(leaving);
-        if let Some(hidden) = left_over {
-            self.remove_hidden(hidden);
-        }
         self.sweep_again();
+        self.remove_left_over();
+        if let Some(ino) = kept_back {
+            self.let_go(ino);
+        }
     }
 
     /// A daemon that was killed may not have kept what was removed last: it is removed once more.
     fn sweep_again(&self) {
         let run = self.ways.run();
-        if self.swept_run.swap(run, Ordering::Relaxed) == run {
+        if self.swept_run.load(Ordering::Relaxed) == run {
             return;
         }
-        let Ok(own) = self.ways.ask(|client| self.names.own(client)) else { return };
+        let Ok(own) = self.names.own(&self.ways.client) else { return };
+        self.swept_run.store(run, Ordering::Relaxed);
         for hidden in own {
             let is_open = locked(&self.open).nameless.values().any(|open| *open == hidden);
             if !is_open {
@@ -177,14 +183,27 @@ impl Server {
         }
     }
 
-    /// Removes a file that has no name; where that does not go, with the next one. What is left in the end
-    /// the next mount sweeps.
+    /// Removes a file that has no name.
     fn remove_hidden(&self, hidden: String) {
         let remove =
             |client: &client::Client| client.remove_volume(&hidden, None, Durable::WithNextSync);
         let removed = self.change_once(remove).map_err(|error| failed(&error));
         if !matches!(removed, Ok(()) | Err(Errno::ENOENT)) {
             locked(&self.open).left_over.push(hidden);
+        }
+    }
+
+    /// The same of those that could not be removed: a stream may just be closed. What does not go goes with the
+    /// next one, and what is left in the end the next mount sweeps.
+    fn remove_left_over(&self) {
+        let all = std::mem::take(&mut locked(&self.open).left_over);
+        let stays = |hidden: &String| {
+            let removed =
+                self.change(|client| client.remove_volume(hidden, None, Durable::WithNextSync));
+            !matches!(removed, Ok(()) | Err(Errno::ENOENT))
+        };
+        if let Some(first) = all.iter().position(stays) {
+            locked(&self.open).left_over.extend_from_slice(&all[first..]);
         }
     }
 
