@@ -238,7 +238,7 @@ fn a_name_that_is_given_to_another_volume_all_the_time_is_always_found() {
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
         renames.join().unwrap()
     });
-    assert!(renames > 10, "{renames}");
+    assert!(renames > 1, "{renames}");
     assert!(missed.is_empty(), "{missed:?}");
 }
 
