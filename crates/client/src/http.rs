@@ -19,7 +19,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 static WITHIN: AtomicU64 = AtomicU64::new(0);
 const HEADERS_MAX: usize = 32;
 
-/// What this process waits for an answer of the daemon from now on, where it hangs.
+/// What this process waits for an answer of the daemon from now on, where it hangs; zero: as long as where
+/// nobody has said it.
 pub fn set_answer_within(time: Duration) {
     WITHIN.store(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }

@@ -7,9 +7,8 @@ use crate::{Client, Result, http, volume_path};
 use std::num::NonZeroU16;
 use units::{Bytes, Duration};
 use wire::control::{
-    Access, CopyRecorded, Entries, EntriesAsk, Entry, FileAsk, FileFacts, FileFound, Moment,
-    RecordedFound, Synced, Volume, VolumeCopied, VolumeCreate, VolumeKeep, VolumeRename,
-    VolumeResize, VolumeTimes,
+    Access, CopyRecorded, Entries, EntriesAsk, Entry, FileAsk, Moment, RecordedFound, Synced,
+    Volume, VolumeCopied, VolumeCreate, VolumeKeep, VolumeRename, VolumeResize, VolumeTimes,
 };
 
 /// Whether a call ends when its change is durable.
@@ -20,6 +19,9 @@ pub enum Durable {
     /// It ends when the change is seen by everybody; the next sync makes it durable.
     WithNextSync,
 }
+
+/// As many entries as one answer has.
+pub const ENTRIES_MAX: u16 = 1000;
 
 /// What becomes of a volume whose name another gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +35,7 @@ pub enum Replace<'a> {
 }
 
 /// What has a name.
-#[derive(Clone, Debug)]
-pub enum Found {
-    /// A volume.
-    Volume(FileFacts),
-    /// A directory that is there only because volumes lie under it, with its whole name.
-    Directory(String),
-}
+pub use wire::control::FileFound as Found;
 
 impl Durable {
     fn path(self, path: &str) -> String {
@@ -55,9 +51,7 @@ impl Client {
     /// `/NUMBER/PATH` by its path below the directory with this number.
     pub fn file_facts(&self, name: &str) -> Result<Found> {
         let ask = FileAsk { name: name.into(), writer: self.writer };
-        let found: FileFound = http::call(self.socket(), "POST", "/v1/file", Some(&ask))?;
-        let directory = || found.directory.unwrap_or_else(|| name.into());
-        Ok(found.file.map_or_else(|| Found::Directory(directory()), Found::Volume))
+        http::call(self.socket(), "POST", "/v1/file", Some(&ask))
     }
 
     /// What lies directly under a directory, given as for [`Client::file_facts`], from behind `after`
@@ -67,6 +61,19 @@ impl Client {
         let ask = EntriesAsk { directory, after, most: NonZeroU16::new(most) };
         let found: Entries = http::call(self.socket(), "POST", "/v1/entries", Some(&ask))?;
         Ok(found.entries)
+    }
+
+    /// All that lies directly under a directory, as [`Client::entries`] gives it.
+    pub fn all_entries(&self, directory: &str) -> Result<Vec<Entry>> {
+        let mut all: Vec<Entry> = Vec::new();
+        loop {
+            let after = all.last().map_or("", |entry| &entry.name);
+            let some = self.entries(directory, after, ENTRIES_MAX)?;
+            if some.is_empty() {
+                return Ok(all);
+            }
+            all.extend(some);
+        }
     }
 
     /// Where a volume has what was recorded at a time of the wall clock, in nanoseconds since 1970.

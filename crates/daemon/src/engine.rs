@@ -142,7 +142,7 @@ impl Pool for engine::Pool {
     }
 
     fn known(&self, name: String) -> String {
-        self.volume_id(&name).map_or(name, |id| format!("/{}", id.0))
+        self.volume_id(&name).map_or(name, VolumeId::as_name)
     }
 
     fn entries(&self, who: &Who, directory: &str, after: &str, most: usize) -> Vec<node::Entry> {

@@ -81,7 +81,7 @@ impl Found {
     ) -> Result<Self, Failure> {
         let who = control.quotas.who(peer);
         let status = crate::view::volume(control.entry.0.volume(&name), &who, &name, &[act])?;
-        let (id, known) = (status.id, format!("/{}", status.id.0));
+        let (id, known) = (status.id, status.id.as_name());
         let tag = tag_of(id, control.run, status.changes.last);
         Ok(Self { name, known, status, tag })
     }

@@ -3,8 +3,8 @@
 //! Invariant: damage that was seen once stays told, although what is written makes a file longer again.
 
 use crate::device::Device;
+use crate::error::PoolError;
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 use units::Bytes;
@@ -19,9 +19,10 @@ pub(crate) struct DiskFile {
 
 impl DiskFile {
     /// As it is now.
-    pub(crate) fn new(device: &Device) -> io::Result<Self> {
-        let file = device.file.try_clone()?;
-        let size = file.metadata()?.len();
+    pub(crate) fn new(device: &Device) -> Result<Self, PoolError> {
+        let failed = PoolError::io(device.spec.path(), "watch its file");
+        let opened = device.file.try_clone().and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (size, file) = opened.map_err(failed)?;
         Ok(Self { file, size, damage: OnceLock::new() })
     }
 

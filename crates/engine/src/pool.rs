@@ -204,8 +204,7 @@ impl Pool {
         let lateness = seats.iter().map(|_| Arc::new(Mutex::new(HostLateness::default())));
         let lateness = lateness.collect();
         let files =
-            seats.iter().map(|seat| DiskFile::new(&seat.device)).collect::<std::io::Result<_>>();
-        let files = files.map_err(PoolError::Threads)?;
+            seats.iter().map(|seat| DiskFile::new(&seat.device)).collect::<Result<_, _>>()?;
         let threads = Vec::new();
         let mut pool = Self { core, threads, lateness, description, warnings, files };
         pool.start_threads(seats, arena, events, &options)?;

@@ -5,6 +5,7 @@
 //! Invariant: such a name says which process has the file open, so that another one can remove
 //! what a process that was killed has left behind, and nothing else.
 
+use client::control::Entry;
 use client::{Client, Durable, Error};
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +15,6 @@ pub use client::control::REMOVED_DIRECTORY as DIRECTORY;
 
 /// What the names of those begin with that are not whole yet.
 const NEW: &str = "new";
-/// So many are asked for at a time.
-const ENTRIES: u16 = 1000;
 
 /// Names for the files of one process.
 pub struct Names {
@@ -58,7 +57,8 @@ impl Names {
     /// # Errors
     /// The daemon does not say.
     pub fn own(&self, client: &Client) -> Result<Vec<String>, Error> {
-        let all = listed(client)?.into_iter().map(|name| format!("{DIRECTORY}/{name}"));
+        let all = client.all_entries(DIRECTORY)?.into_iter();
+        let all = all.map(|entry| format!("{DIRECTORY}/{}", entry.name));
         let is_own = |name: &String| {
             name.strip_prefix(&self.prefix).is_some_and(|rest| !rest.starts_with(NEW))
         };
@@ -81,25 +81,12 @@ fn is_left_behind(name: &str, boot: &str) -> bool {
 /// Removes what processes that are gone have left behind.
 pub fn sweep(client: &Client) {
     let boot = boot();
-    for name in listed(client).unwrap_or_default() {
+    for Entry { name, .. } in client.all_entries(DIRECTORY).unwrap_or_default() {
         if is_left_behind(&name, &boot) {
             // Somebody else may sweep, too.
             let name = format!("{DIRECTORY}/{name}");
             let _ = client.remove_volume(&name, None, Durable::WithNextSync);
         }
-    }
-}
-
-/// What lies there.
-fn listed(client: &Client) -> Result<Vec<String>, Error> {
-    let mut all: Vec<String> = Vec::new();
-    loop {
-        let after = all.last().map_or("", String::as_str);
-        let some = client.entries(DIRECTORY, after, ENTRIES)?;
-        if some.is_empty() {
-            return Ok(all);
-        }
-        all.extend(some.into_iter().map(|entry| entry.name));
     }
 }
 

@@ -92,6 +92,14 @@ struct Opened {
 }
 
 impl Opened {
+    /// One more handle on a file, of which this length and this space were found. Gives how many it has.
+    fn take(&mut self, ino: u64, (length, reserved): (u64, u64)) -> (Arc<File>, u64) {
+        let new = || (Arc::new(File::new(ino, length, reserved)), 0);
+        let (file, handles) = self.files.entry(ino).or_insert_with(new);
+        *handles += 1;
+        (Arc::clone(file), *handles)
+    }
+
     /// The kernel asks something by a handle.
     fn asked_by(&mut self, handle: u64) {
         self.cached.asked_by(handle, Instant::now());

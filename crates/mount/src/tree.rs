@@ -129,6 +129,7 @@ pub fn join(directory: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attributes;
 
     #[test]
     fn what_lies_under_a_renamed_directory_goes_with_it_and_its_neighbours_stay() {
@@ -140,5 +141,31 @@ mod tests {
         assert_eq!(tree.path(ROOT), Some(String::new()));
         assert_eq!(join("", "a"), "a");
         assert!(above("a/bc/d").eq(["a", "a/bc"]) && above("a").eq([""; 0]));
+    }
+
+    #[test]
+    fn of_a_directory_the_last_name_is_known_that_the_kernel_was_told() {
+        let tree = Tree::default();
+        let tell = |inode, parent, name: &str| {
+            let mut told = attributes::of_directory(inode, (0, 0), std::time::UNIX_EPOCH);
+            tree.tell(parent, OsStr::new(name), &told);
+            // Of what is no directory no note is taken.
+            (told.kind, told.ino.0) = (FileType::RegularFile, 99);
+            tree.tell(parent, OsStr::new("file"), &told);
+        };
+        let told = |parent, name: &str| tree.told(parent, OsStr::new(name));
+        tell(7, ROOT, "x");
+        assert_eq!((told(ROOT, "x"), told(8, "x"), told(ROOT, "file")), (Some(7), None, None));
+        // Another door has renamed it, and made another one.
+        tell(7, ROOT, "y");
+        assert_eq!((told(ROOT, "x"), told(ROOT, "y")), (None, Some(7)));
+        tell(8, ROOT, "y");
+        tree.forget(7);
+        assert_eq!(told(ROOT, "y"), Some(8), "that is the other one's by now");
+        tree.moved((ROOT, OsStr::new("y")), (3, OsStr::new("z")));
+        assert_eq!((told(ROOT, "y"), told(3, "z")), (None, Some(8)));
+        tree.forget(8);
+        let all = locked(&tree.told);
+        assert!(all.by_name.is_empty() && all.by_inode.is_empty());
     }
 }

@@ -17,7 +17,8 @@
 //! while tasks keep to their contracts, whose request takes no longer than admission counts with.
 //! Does not: background can wait for ever; priorities are no deadlines, so that requests of a set that
 //! was admitted for its deadlines can be late; what takes longer than admission counts with waits
-//! for the register to cover what is beyond, perhaps for ever, and nobody is told. A low-priority request
+//! for the register to cover what is beyond, perhaps for ever,
+//! unless somebody insists, as a pool does for its log. A low-priority request
 //! is one command here: whoever submits it cuts it into chunks. Cost: O(log n) per decision, O(tasks) once a
 //! cycle. Source: UCSB QoS scheduler, sections III.A and III.B.
 

@@ -16,40 +16,26 @@ pub fn all() -> Vec<i32> {
     [SIGINT, SIGTERM].into_iter().chain(hangup).collect()
 }
 
-/// So long behind a terminal that is closed comes what its session says.
-const BESIDE: std::time::Duration = std::time::Duration::from_millis(200);
-
-/// Set by an interrupt. A second one ends the process at once.
+/// Set by an interrupt. A second one ends the process at once: a terminal that is closed is none, since it
+/// sends several, and its session what says the same.
 pub fn interruption() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // In this order: the first signal only sets the flag that arms the second.
-        let armed = signal_hook::flag::register_conditional_shutdown(
-            signal,
-            INTERRUPTED,
-            Arc::clone(&flag),
-        );
-        let registered = armed.and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)));
-        if let Err(error) = registered {
+    let (flag, armed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    for signal in all() {
+        let arms = if signal == SIGHUP { Ok(()) } else { arm(signal, &armed) };
+        let sets = |()| signal_hook::flag::register(signal, Arc::clone(&flag));
+        if let Err(error) = arms.and_then(sets) {
             eprintln!("slackline: warning: an interrupt will end this at once: {error}");
         }
     }
-    if !ignores_hangup() {
-        // A terminal sends several, and its session what says the same: they are no second interrupt.
-        let (hung_up, ended) = (Signals::new([SIGHUP]), Arc::clone(&flag));
-        let listen = |mut signals: Signals| {
-            move || {
-                let _first = signals.forever().next();
-                std::thread::sleep(BESIDE);
-                ended.store(true, Ordering::Relaxed);
-            }
-        };
-        if let Ok(signals) = hung_up {
-            let _ =
-                std::thread::Builder::new().name("slackline-hangup".into()).spawn(listen(signals));
-        }
-    }
     flag
+}
+
+/// Lets the second one of such signals end the process.
+fn arm(signal: i32, armed: &Arc<AtomicBool>) -> std::io::Result<()> {
+    use signal_hook::flag::{register, register_conditional_shutdown};
+    // In this order: the first signal only sets the flag that arms the second.
+    register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(armed))?;
+    register(signal, Arc::clone(armed)).map(drop)
 }
 
 /// The same of a process that has to do something before a second one ends it: `last` does that, and

@@ -16,8 +16,8 @@ use units::{Bytes, Duration};
 /// Serve a pool until told to stop.
 ///
 /// A setting is taken from its flag, else from the configuration file, else from
-/// its default. SIGTERM and SIGINT stop the daemon in order: every writer is
-/// synced first.
+/// its default. SIGTERM, SIGINT, and a terminal that is closed stop the daemon in order: every writer is
+/// synced first. Under `nohup` it goes on without its terminal.
 #[derive(clap::Args)]
 pub struct Args {
     /// The pool's disks, in any order: a file, a block device, or

@@ -146,6 +146,13 @@ impl DiskIndex {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeId(pub u64);
 
+impl VolumeId {
+    /// What asks for this very volume wherever a name does, whatever it is called by then.
+    pub fn as_name(self) -> String {
+        alloc::format!("/{}", self.0)
+    }
+}
+
 /// A commit's number, from 1 since the pool was opened. [`CommitId::NONE`] is before the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitId(pub u64);

@@ -160,15 +160,13 @@ pub(super) async fn file(
             };
             let version = request.writer.map(version_for);
             let facts = convert::file_facts(volume, &control.quotas);
-            Ok(Json(api::FileFound {
-                file: Some(api::FileFacts { version, ..facts }),
-                directory: None,
-            }))
+            Ok(Json(api::FileFound::Volume(api::FileFacts { version, ..facts })))
         }
-        Err(error @ Error::NoSuchVolume { .. }) => match control.entry.0.directory(&who, &name) {
-            Some(directory) => Ok(Json(api::FileFound { file: None, directory: Some(directory) })),
-            None => Err(Failure::from(error)),
-        },
+        Err(error @ Error::NoSuchVolume { .. }) => {
+            let directory = control.entry.0.directory(&who, &name);
+            let found = directory.map(|name| Json(api::FileFound::Directory(name)));
+            found.ok_or_else(|| Failure::from(error))
+        }
         Err(error) => Err(Failure::from(error)),
     }
 }

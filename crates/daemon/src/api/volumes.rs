@@ -70,7 +70,7 @@ pub(super) async fn volume_create(
     let made = control.quotas.begin(&peer, &control.by(&peer), staged.op(op))?;
     let Reply::Made { volume } = made.end().await? else { unreachable!("a volume is made") };
     // By its number: somebody may have given its name to another one.
-    let volume = control.after(&peer, &format!("/{}", volume.0))?;
+    let volume = control.after(&peer, &volume.as_name())?;
     Ok((StatusCode::CREATED, Json(volume)).into_response())
 }
 

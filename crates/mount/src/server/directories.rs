@@ -8,8 +8,6 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Entries of each directory that no volume stands for: `.` and `..`.
 pub(super) const OWN: u64 = 2;
-/// Entries that are asked for at a time where all are needed.
-const ENTRIES: u16 = 1000;
 /// Entries that are asked for at a time for a listing: the kernel mostly has room for some 30.
 const SOME: u16 = 64;
 /// A rename finds nothing so often where it is told then that there is something.
@@ -113,11 +111,13 @@ impl Server {
 
     /// A directory that is there only because something lies under it stays when that goes: a
     /// volume stands for it from now on.
-    fn keep(&self, directory: u64) -> Ended<()> {
-        let path = self.path(directory)?;
+    /// `entry` is what goes: where it is not there, the directory may have gone with it already.
+    fn keep(&self, directory: u64, entry: &str) -> Ended<()> {
         if directory == ROOT || !tree::is_implicit(directory) {
             return Ok(());
         }
+        self.find(entry)?;
+        let path = self.place(directory)?;
         let mode = Permissions::new(0o755);
         let access = Access { mode, ..Access::default() };
         let kind = FileKind::Directory;
@@ -130,8 +130,7 @@ impl Server {
 
     pub(super) fn remove(&self, parent: u64, name: &OsStr) -> Ended<()> {
         let entry = self.entry(parent, name)?;
-        self.find(&entry)?;
-        self.keep(parent)?;
+        self.keep(parent, &entry)?;
         again(|| {
             let Found::Volume(facts) = self.find(&entry)? else { return Err(Errno::EISDIR) };
             if facts.kind == FileKind::Directory {
@@ -193,7 +192,7 @@ impl Server {
             // The kernel would take the one that it knows for removed, and that one has another name now.
             return Err(Errno::ESTALE);
         }
-        self.keep(parent)?;
+        self.keep(parent, &entry)?;
         // Where it is another one by now, the kernel looks again, too.
         let only = Some(found - 1);
         self.change(|client| client.remove_volume(&entry, only, Durable::WithNextSync))
@@ -210,8 +209,7 @@ impl Server {
             return Err(Errno::EINVAL);
         }
         let may_replace = !flags.contains(RenameFlags::RENAME_NOREPLACE);
-        self.find(&from)?;
-        self.keep(parent)?;
+        self.keep(parent, &from)?;
         let mut unseen = 0;
         let renamed = again(|| {
             let source = self.find(&from)?;
@@ -292,8 +290,8 @@ impl Server {
         let renamed = |path: &str| path.len() - from.len() + to.len();
         let (mut todo, mut size) = (vec![from.to_owned()], renamed_size(to.len()));
         while let Some(directory) = todo.pop() {
-            let entries = self.list(&directory)?;
-            for entry in entries {
+            let entries = self.ways.ask(|client| client.all_entries(&directory));
+            for entry in entries.map_err(|error| failed(&error))? {
                 let path = tree::join(&directory, &entry.name);
                 if renamed(&path) > client::VOLUME_NAME_MAX {
                     return Err(Errno::ENAMETOOLONG);
@@ -308,18 +306,6 @@ impl Server {
             }
         }
         Ok(())
-    }
-
-    fn list(&self, directory: &str) -> Ended<Vec<Entry>> {
-        let mut all: Vec<Entry> = Vec::new();
-        loop {
-            let after = all.last().map_or("", |entry| &entry.name).to_owned();
-            let some = self.entries(directory, &after, ENTRIES)?;
-            if some.is_empty() {
-                return Ok(all);
-            }
-            all.extend(some);
-        }
     }
 
     pub(super) fn open_directory(&self, ino: u64) -> Ended<u64> {
@@ -360,7 +346,7 @@ impl Server {
         // Who comes with a place of another listing, as NFS does: it is as far behind the begin.
         let mut after = names.last().cloned().unwrap_or_default();
         while names.len() < from {
-            let some = self.entries(&place, &after, ENTRIES)?;
+            let some = self.entries(&place, &after, client::ENTRIES_MAX)?;
             let Some(last) = some.last() else { return Ok(()) };
             after.clone_from(&last.name);
             names.extend(some.into_iter().map(|entry| entry.name).filter(|name| is_shown(name)));

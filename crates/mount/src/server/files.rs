@@ -52,11 +52,8 @@ impl Server {
         if let Some(stream) = stream {
             open.streams.insert(handle, Arc::new(Mutex::new(stream)));
         }
-        let new = || (Arc::new(File::new(ino, length, reserved)), 0);
-        let (file, handles) = open.files.entry(ino).or_insert_with(new);
-        *handles += 1;
-        let has_others = *handles > 1;
-        let file = Arc::clone(file);
+        let (file, handles) = open.take(ino, (length, reserved));
+        let has_others = handles > 1;
         let keeps = open.cached.keeps((ino, handle), version, has_others, Instant::now());
         drop(open);
         self.ways.unsynced.open(ino, handle);
@@ -130,13 +127,13 @@ impl Server {
     }
 
     fn hold(&self, ino: u64) -> Ended<Arc<File>> {
+        if let Some((file, handles)) = locked(&self.open).files.get_mut(&ino) {
+            *handles += 1;
+            return Ok(Arc::clone(file));
+        }
         let Found::Volume(facts) = self.find_open(ino)? else { return Err(Errno::EISDIR) };
-        let (length, reserved) = (facts.length_bytes.get(), facts.size_bytes.get());
-        let mut open = locked(&self.open);
-        let new = || (Arc::new(File::new(ino, length, reserved)), 0);
-        let (file, handles) = open.files.entry(ino).or_insert_with(new);
-        *handles += 1;
-        Ok(Arc::clone(file))
+        let known = (facts.length_bytes.get(), facts.size_bytes.get());
+        Ok(locked(&self.open).take(ino, known).0)
     }
 
     /// What is known of a file that nobody has open goes, and the file where it has no name any more.

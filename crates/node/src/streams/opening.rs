@@ -196,7 +196,7 @@ impl Node {
         }
         self.core.search = None;
         // This very volume, whatever is called so by then.
-        let opening = Opening { volume: alloc::format!("/{}", volume.id().0), ..opening.clone() };
+        let opening = Opening { volume: volume.id().as_name(), ..opening.clone() };
         self.core.undecided.push(Undecided { ticket, opening, region, again, until });
         self.core.wake_timers();
         None

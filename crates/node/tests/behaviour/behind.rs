@@ -183,14 +183,6 @@ fn who_syncs_is_told_of_what_failed() {
 /// a stream or a contract.
 #[test]
 fn who_opens_or_removes_the_volume_waits() {
-    let rename = Op::VolumeRename {
-        name: "w".into(),
-        to: V.into(),
-        replace: true,
-        keep_as: None,
-        is: None,
-        only: None,
-    };
     let ops = [
         open(V, Mode::Read, usual(), Bytes::ZERO),
         open(V, Mode::Write, usual(), Bytes::ZERO),
@@ -198,7 +190,7 @@ fn who_opens_or_removes_the_volume_waits() {
         service(V, in_time(KIB4, ms(400), Duration::from_secs(1))),
         resize(V, Bytes::mib(4)),
         Op::Staged(Box::new(resize(V, Bytes::mib(4)))),
-        rename,
+        rename("w", V, true),
         delete(V),
     ];
     for op in ops {
@@ -434,15 +426,7 @@ fn a_rename_over_another_volume_comes_beside_writers_of_both() {
     let mut driver = volume();
     driver.recorded("w", Bytes::mib(8), Bytes::mib(4), 1);
     ahead(&mut driver, 2, Bytes::ZERO, KIB4);
-    let rename = Op::VolumeRename {
-        name: "w".into(),
-        to: V.into(),
-        replace: true,
-        keep_as: None,
-        is: None,
-        only: None,
-    };
-    let ticket = driver.begin(rename);
+    let ticket = driver.begin(rename("w", V, true));
     for block in 0..50 {
         if driver.is_answered(ticket) {
             break;

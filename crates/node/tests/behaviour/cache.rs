@@ -495,14 +495,10 @@ fn who_waits_for_what_is_read_ahead_never_has_another_volumes_bytes() {
         driver.done(Op::Release { span });
         let waits = driver.begin(read("film", PIECE * 8, PIECE));
         assert!(!driver.is_answered(waits));
-        let rename = |name: &str, to: &str| {
-            let (name, to) = (name.into(), to.into());
-            Op::VolumeRename { name, to, replace: false, keep_as: None, is: None, only: None }
-        };
         let changed = match delete_it {
             true => vec![driver.begin(delete("film"))],
             false => [("film", "old"), ("secret", "film")]
-                .map(|(name, to)| driver.begin(rename(name, to)))
+                .map(|(name, to)| driver.begin(rename(name, to, false)))
                 .to_vec(),
         };
         driver.disks[0].holds = false;
@@ -525,15 +521,7 @@ fn who_waits_for_memory_never_has_another_volumes_bytes() {
     let waits = driver.begin(read("film", Bytes::mib(1), Bytes::MIB));
     assert!(!driver.is_answered(waits));
     for (name, to) in [("film", "old"), ("secret", "film")] {
-        let (name, to) = (name.into(), to.into());
-        driver.done(Op::VolumeRename {
-            name,
-            to,
-            replace: false,
-            keep_as: None,
-            is: None,
-            only: None,
-        });
+        driver.done(rename(name, to, false));
     }
     driver.done(Op::Release { span: rooms.remove(0) });
     let told = driver.wait(waits);

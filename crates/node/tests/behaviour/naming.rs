@@ -17,17 +17,6 @@ fn call(driver: &mut Driver, op: Op) -> Result<Reply, Error> {
     driver.wait(ticket)
 }
 
-fn rename(from: &str, to: &str, replace: bool) -> Op {
-    Op::VolumeRename {
-        name: from.into(),
-        to: to.into(),
-        replace,
-        keep_as: None,
-        is: None,
-        only: None,
-    }
-}
-
 fn names(driver: &mut Driver, who: &Who, directory: &str) -> Vec<String> {
     let entries = driver.node.entries(who, directory, "", 100);
     entries.into_iter().map(|entry| entry.name).collect()
@@ -84,16 +73,7 @@ fn a_rename_takes_a_place_only_where_it_may_and_keeps_what_it_is_told_to() {
     assert!(matches!(call(&mut driver, rename("a", "b", false)), Err(Error::VolumeExists { .. })));
     call(&mut driver, rename("a", "b", true)).unwrap();
     assert_eq!((id(&driver, "a"), id(&driver, "b")), (None, a));
-    let keep_as = Some("kept".into());
-    let keep = Op::VolumeRename {
-        name: "c".into(),
-        to: "b".into(),
-        replace: true,
-        keep_as,
-        is: None,
-        only: None,
-    };
-    call(&mut driver, keep).unwrap();
+    call(&mut driver, rename_keeping("c", "b", "kept")).unwrap();
     assert_eq!((id(&driver, "b"), id(&driver, "kept")), (c, a));
     let number = format!("/{}", a.unwrap().0);
     assert_eq!(id(&driver, &number), a, "its number is its own, whatever it is called");
@@ -214,16 +194,7 @@ fn the_directory_of_files_that_were_removed_is_a_directory() {
     assert!(refused(make(&mut driver, place, 0o600)));
     assert!(refused(make(&mut driver, place, 0o777 | Ownership::LINK)));
     assert!(refused(call(&mut driver, rename("a", place, false))));
-    let keep_as = Some(place.into());
-    let keep = Op::VolumeRename {
-        name: "a".into(),
-        to: "b".into(),
-        replace: true,
-        keep_as,
-        is: None,
-        only: None,
-    };
-    assert!(refused(call(&mut driver, keep)));
+    assert!(refused(call(&mut driver, rename_keeping("a", "b", place))));
     make(&mut driver, place, 0o777 | Ownership::DIRECTORY).unwrap();
     call(&mut driver, rename("a", &format!("{place}/a"), false)).unwrap();
 }

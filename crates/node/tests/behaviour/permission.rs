@@ -73,14 +73,7 @@ fn owns() -> Vec<Op> {
         service("film", Service::BestEffort(Priority::Background)),
         Op::VolumeAccess { name: "film".into(), access: Access::default() },
         delete("film"),
-        Op::VolumeRename {
-            name: "film".into(),
-            to: "f".into(),
-            replace: false,
-            keep_as: None,
-            is: None,
-            only: None,
-        },
+        rename("film", "f", false),
         Op::VolumeTimes { name: "film".into(), accessed: None, modified: Some(1) },
         Op::Staged(Box::new(delete("film"))),
     ]

@@ -54,7 +54,7 @@ pub struct Telling {
     lines: usize,
     drawn: Option<Instant>,
     /// What a person was told last to do, and when.
-    next: (String, Option<Instant>),
+    next: Option<(String, Instant)>,
 }
 
 /// What is written at a time, and how many events that tells of.
@@ -79,20 +79,18 @@ impl Telling {
         let thread = thread.spawn(move || {
             write(&told, &count, is_terminal, |text| output::print(text.as_bytes()));
         })?;
-        let (waiting, missed, lines, drawn) = (Text::default(), 0, 0, None);
-        let next = (String::new(), None);
-        Ok(Self {
-            json,
-            is_terminal,
-            texts,
-            thread,
-            unwritten,
-            waiting,
-            missed,
-            lines,
-            drawn,
-            next,
-        })
+        Ok(Self::new(json, texts, thread, unwritten))
+    }
+
+    fn new(
+        json: bool,
+        texts: SyncSender<Text>,
+        thread: JoinHandle<()>,
+        unwritten: Arc<AtomicU64>,
+    ) -> Self {
+        let is_terminal = !json && std::io::stdout().is_terminal();
+        let (waiting, missed, lines, drawn, next) = (Text::default(), 0, 0, None, None);
+        Self { json, is_terminal, texts, thread, unwritten, waiting, missed, lines, drawn, next }
     }
 
     /// Tells these events, and how all cameras are `now`, where that is shown. Never waits.
@@ -152,14 +150,13 @@ impl Telling {
         if self.json {
             return event.json();
         }
-        let (said, at) = &self.next;
-        let is_known = at.is_some_and(|at: Instant| at.elapsed() < SAME_NEXT);
-        if is_known && said == event.next_step() {
+        let said = self.next.as_ref().filter(|(_, at)| at.elapsed() < SAME_NEXT);
+        if said.is_some_and(|(said, _)| said == event.next_step()) {
             // Of a daemon that is gone each camera has it.
             return event.words_alone();
         }
         if !event.next_step().is_empty() {
-            self.next = (event.next_step().into(), Some(Instant::now()));
+            self.next = Some((event.next_step().into(), Instant::now()));
         }
         event.words()
     }
@@ -208,22 +205,7 @@ mod tests {
     fn telling(unwritten: &Arc<AtomicU64>) -> (Telling, Receiver<Text>) {
         let (texts, told) = sync_channel(1);
         let (thread, unwritten) = (std::thread::spawn(|| {}), Arc::clone(unwritten));
-        let (waiting, json, is_terminal) = (Text::default(), true, false);
-        let (missed, lines, drawn) = (0, 0, None);
-        let next = (String::new(), None);
-        let telling = Telling {
-            json,
-            is_terminal,
-            texts,
-            thread,
-            unwritten,
-            waiting,
-            missed,
-            lines,
-            drawn,
-            next,
-        };
-        (telling, told)
+        (Telling::new(true, texts, thread, unwritten), told)
     }
 
     fn tell(telling: &mut Telling, texts: &[&str]) {

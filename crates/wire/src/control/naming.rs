@@ -176,13 +176,13 @@ pub struct FileFacts {
 /// The answer to a question for a volume as a file has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct FileFound {
-    /// The volume; none of a directory that is there only because volumes lie under it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<FileFacts>,
-    /// The whole name of such a directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub directory: Option<String>,
+#[serde(rename_all = "snake_case")]
+pub enum FileFound {
+    /// The volume.
+    #[serde(rename = "file")]
+    Volume(FileFacts),
+    /// The whole name of a directory that is there only because volumes lie under it.
+    Directory(String),
 }
 
 /// Everything that was answered before is durable.

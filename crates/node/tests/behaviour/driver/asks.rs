@@ -32,6 +32,18 @@ pub fn delete(name: &str) -> Op {
     Op::VolumeDelete { name: name.into(), only: None }
 }
 
+/// In the place of what is there, where it `replace`s that.
+pub fn rename(name: &str, to: &str, replace: bool) -> Op {
+    let (name, to) = (name.into(), to.into());
+    Op::VolumeRename { name, to, replace, keep_as: None, is: None, only: None }
+}
+
+/// In the place of what is there, which is kept under another name.
+pub fn rename_keeping(name: &str, to: &str, kept: &str) -> Op {
+    let (name, to, keep_as) = (name.into(), to.into(), Some(kept.into()));
+    Op::VolumeRename { name, to, replace: true, keep_as, is: None, only: None }
+}
+
 pub fn service(name: &str, service: Service) -> Op {
     Op::VolumeService { name: name.into(), service }
 }
