@@ -7,9 +7,16 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use wire::frame::{Head, VERSION};
 
+/// Those without a closed terminal where these tests go on without theirs, as their children do then.
+fn with_hangups<'a>(all: &'a [&'a [&'a str]]) -> impl Iterator<Item = &'a [&'a str]> {
+    let without = daemon::serve::ignores_hangup();
+    all.iter().copied().filter(move |signals| !without || !signals.contains(&"HUP"))
+}
+
 #[test]
 fn a_signal_to_stop_syncs_every_writer_and_ends_with_0() {
-    for signal in ["TERM", "INT"] {
+    // A session that ends sends both.
+    for signals in with_hangups(&[&["TERM"], &["INT"], &["HUP"], &["HUP", "TERM"]]) {
         let dir = Scratch::new();
         let disks = dir.make_pool(&["a"]);
         let daemon = dir.serve(&disks);
@@ -19,7 +26,7 @@ fn a_signal_to_stop_syncs_every_writer_and_ends_with_0() {
         let mut stdin = child.stdin.take().unwrap();
         let feed = std::thread::spawn(move || !give(noise(1, 40 << 20), &mut stdin));
         wait_until(|| acknowledged(&acks) >= 2);
-        daemon.signal(signal);
+        signals.iter().for_each(|signal| daemon.signal(signal));
         let (code, log) = daemon.wait();
         assert_eq!(code, Some(0), "{log}");
         assert!(log.ends_with("stopped; everything acknowledged is on the medium\n"), "{log}");
@@ -40,22 +47,24 @@ fn a_signal_to_stop_syncs_every_writer_and_ends_with_0() {
 
 #[test]
 fn an_interrupted_recording_ends_in_order_even_while_its_input_is_silent() {
-    let dir = Scratch::new();
-    let _daemon = dir.serve(&dir.make_pool(&["a"]));
-    let acks = dir.text("acks");
-    let args = ["record", "v", "--create", "8MiB", "--rate", "4MB/s", "--ack-file", &acks];
-    let mut child = dir.command(&args).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(&noise(1, (1 << 20) + 6).bytes()).unwrap();
-    wait_until(|| acknowledged(&acks) >= 1); // it is under way
-    support::signal(child.id(), "INT");
-    let output = child.wait_with_output().unwrap(); // the input stays open
-    let played = dir.run(&["play", "v", "--rate", "4MB/s"]).succeeded().out;
-    assert!(begins(1, &played) && played.len() == (1 << 20) + 6, "all that was read");
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert!(text.contains("1.00 MiB accepted, 1.00 MiB durable"), "{text}");
-    drop(stdin);
+    for signals in with_hangups(&[&["INT"], &["HUP"], &["HUP", "HUP", "TERM"]]) {
+        let dir = Scratch::new();
+        let _daemon = dir.serve(&dir.make_pool(&["a"]));
+        let acks = dir.text("acks");
+        let args = ["record", "v", "--create", "8MiB", "--rate", "4MB/s", "--ack-file", &acks];
+        let mut child = dir.command(&args).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(&noise(1, (1 << 20) + 6).bytes()).unwrap();
+        wait_until(|| acknowledged(&acks) >= 1); // it is under way
+        signals.iter().for_each(|signal| support::signal(child.id(), signal));
+        let output = child.wait_with_output().unwrap(); // the input stays open
+        let played = dir.run(&["play", "v", "--rate", "4MB/s"]).succeeded().out;
+        assert!(begins(1, &played) && played.len() == (1 << 20) + 6, "all that was read");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text.contains("1.00 MiB accepted, 1.00 MiB durable"), "{text}");
+        drop(stdin);
+    }
 }
 
 #[test]
