@@ -414,6 +414,22 @@ impl Store {
             }
         }
     }
+    /// All of a volume was written: as [`Store::note_written`] of each of its extents.
+    ///
+    /// # Panics
+    /// Where an extent has no place.
+    pub fn note_full(&mut self, id: VolumeId) {
+        let Some(volume) = self.state.volumes.get_mut(&id) else { return };
+        self.scattered.there -= volume.scattered.len() as u64;
+        self.staged.unflushed.extend(volume.disks());
+        let (recorded, ahead) = volume.fill();
+        for (noted, more) in [(&mut self.staged.written, recorded), (&mut self.ahead, ahead)] {
+            if !more.is_empty() {
+                // Many at once are quicker than one after the other.
+                noted.entry(id).or_default().append(&mut BTreeSet::from_iter(more));
+            }
+        }
+    }
     /// Reserves room in the metadata for one more extent with holes. False where there is
     /// none: then an extent must be written without holes.
     pub fn reserve_scattered(&mut self) -> bool {
@@ -476,7 +492,7 @@ impl Store {
             }
         }
         if !before.is_empty() {
-            self.staged.written.entry(id).or_default().extend(before);
+            self.staged.written.entry(id).or_default().append(&mut before);
         }
         if !ahead.is_empty() {
             self.ahead.insert(id, ahead);

@@ -169,6 +169,35 @@ impl Volume {
             self.scattered.insert(index, blocks);
         }
     }
+    /// All blocks of all extents were written. The extents of which more is recorded by that, and those
+    /// that are [ahead](Self::is_ahead) now and were not full.
+    ///
+    /// # Panics
+    /// Where an extent has no place.
+    pub(crate) fn fill(&mut self) -> (Vec<u32>, Vec<u32>) {
+        let full = Blocks::first(EXTENT);
+        for slot in &self.slots {
+            let placed: u32 = slot.placed().map(|run| run.count).sum();
+            assert_eq!(placed, slot.len(), "it was written somewhere");
+        }
+        let is_more = |&index: &u32| self.written[index as usize] != full.count_first();
+        let more: Vec<u32> = (0..self.written.len() as u32).filter(is_more).collect();
+        // Extents before this one are recorded as a whole, those behind it not at all.
+        let end = if self.is_ring() { u32::MAX } else { (self.length / EXTENT.get()) as u32 };
+        let at_end = self.recorded_blocks(end);
+        self.written.fill(full.count_first());
+        self.scattered.clear();
+        let is_recorded =
+            |&&index: &&u32| index < end || index == end && self.recorded_blocks(end) != at_end;
+        let recorded = more.iter().filter(is_recorded).copied().collect();
+        let ahead = more.iter().filter(|&&index| index >= end && self.is_ahead(index));
+        (recorded, ahead.copied().collect())
+    }
+    /// The disks that have extents of it, or will.
+    pub(crate) fn disks(&self) -> impl Iterator<Item = DiskIndex> {
+        let slots = self.placement.disks.iter().zip(&self.slots);
+        slots.filter(|(_, slot)| slot.len() > 0).map(|(&disk, _)| disk)
+    }
     /// The disk of extent `index`, and the number on it; none where it has no place.
     pub(crate) fn place(&self, index: u32) -> Option<(DiskIndex, Option<u32>)> {
         let (slot, position) = self.slot_of(index);

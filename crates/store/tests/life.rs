@@ -30,6 +30,37 @@ fn a_pool_is_made_used_closed_and_opened_again() {
     assert_eq!(report.volumes, std::slice::from_ref(film));
 }
 
+/// To note a volume as a whole is to note each of its extents, whatever was known of it before, and
+/// whether the length is told before or behind that.
+#[test]
+fn a_full_volume_is_one_with_each_extent_written() {
+    let part = Blocks::of(&(Bytes::kib(64)..Bytes::kib(128)));
+    let written = |is_whole: bool, is_length_first: bool| {
+        let mut disks = new_pool(1, &[Bytes::mib(16), Bytes::mib(24)]);
+        let mut store = open(&mut disks).unwrap().store;
+        let length = Bytes::mib(6) + Bytes::new(77);
+        let id = store.create("film", Bytes::mib(9), &Placement::default()).unwrap();
+        assert!(store.reserve_scattered());
+        store.note_written(id, 2, &part);
+        if is_length_first {
+            store.note_length(id, length);
+        }
+        match is_whole {
+            true => store.note_full(id),
+            false => (0..9).for_each(|at| store.note_written(id, at, &Blocks::first(Bytes::MIB))),
+        }
+        store.note_length(id, length);
+        assert!(store.is_ahead(id, &(Bytes::mib(7)..Bytes::mib(9))));
+        assert!(commit(&mut store, &mut disks));
+        let film = store.find("film").unwrap().clone();
+        (film, check(&disks).volumes, store.space())
+    };
+    for is_length_first in [false, true] {
+        let (film, recovered, space) = written(true, is_length_first);
+        assert_eq!((film, recovered, space), written(false, is_length_first));
+    }
+}
+
 /// A small pool's log holds seven records; then a checkpoint empties it.
 #[test]
 fn the_log_is_used_to_its_end_before_it_is_replaced() {

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
-use store::{Blocks, EXTENT, Store};
+use store::{EXTENT, Store};
 use units::{Bytes, Duration, Instant};
 
 /// A volume whose size is left open has at least this, where there is so much.
@@ -148,9 +148,8 @@ fn volumes(scenario: &Scenario, store: &mut Store) -> Result<BTreeMap<String, By
             .create(&name, size, placement)
             .map_err(|error| SetupError::new(Some(class), error, next))?;
         if is_full {
-            let extents = size.div_ceil(EXTENT);
-            (0..extents).for_each(|extent| store.note_written(id, extent, &Blocks::first(EXTENT)));
             store.note_length(id, size);
+            store.note_full(id);
         }
         sizes.insert(name, size);
     }
