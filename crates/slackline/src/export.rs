@@ -6,11 +6,11 @@ use crate::moment::{Between, held_from};
 use crate::output::json;
 use crate::pausing::Sink;
 use crate::progress::Progress;
+use crate::target::{Target, unwritten};
 use crate::{Common, output, play};
 use client::control::{Mode, Stream, Volume};
 use client::{BestEffort, Client};
 use serde::Serialize;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -64,8 +64,8 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         false => (held_from(&volume), volume.length_bytes),
     };
     let began = Instant::now();
-    let path = (args.file != Path::new("-")).then_some(args.file.as_path());
-    let target = Target { path, overwrite: args.overwrite };
+    let target = Target::new(Some(&args.file), args.overwrite);
+    let path = target.path;
     target.may_be_written()?;
     let (bytes, stream) = match args.rate {
         Some(rate) => {
@@ -102,40 +102,6 @@ impl Exported {
     }
 }
 
-/// Where the bytes go; standard output where there is no path.
-struct Target<'a> {
-    path: Option<&'a Path>,
-    overwrite: bool,
-}
-
-impl Target<'_> {
-    /// Fails where that would destroy what a file has.
-    fn may_be_written(&self) -> Result<(), Failure> {
-        let Some(path) = self.path.filter(|_| !self.overwrite) else { return Ok(()) };
-        match std::fs::metadata(path) {
-            // Who makes the name of a temporary file makes an empty one.
-            Ok(found) if found.is_file() && found.len() > 0 => Err(Failure::new(
-                format!("{} has {} already", path.display(), Bytes::new(found.len())),
-                "give another name, or add --overwrite if that may be lost",
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// Only when nothing was refused: what is refused must not empty a file.
-    fn open(&self) -> Result<Sink, Failure> {
-        // Another program may have written one meanwhile.
-        self.may_be_written()?;
-        match self.path {
-            Some(path) => {
-                let file = File::create(path).map_err(|error| Failure::file(path, &error))?;
-                Ok(Sink::File(file))
-            }
-            None => Sink::standard().map_err(|error| play::unwritten(None, &error)),
-        }
-    }
-}
-
 fn under_contract(
     client: &Client,
     volume: &Volume,
@@ -168,7 +134,7 @@ impl Failed {
     fn told(self, path: Option<&Path>) -> Failure {
         match self {
             Self::Read(error) => error.into(),
-            Self::Write(error) => play::unwritten(path, &error),
+            Self::Write(error) => unwritten(path, &error),
         }
     }
 }

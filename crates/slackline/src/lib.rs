@@ -40,6 +40,7 @@ mod source;
 mod status;
 mod stream;
 mod summary;
+mod target;
 mod token;
 mod top;
 mod volume;

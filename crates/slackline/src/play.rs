@@ -7,10 +7,10 @@ use crate::output::json;
 use crate::pausing::{PAUSE, Sink, Stops};
 use crate::progress::Progress;
 use crate::summary::Summary;
+use crate::target::{Target, unwritten};
 use crate::{Common, output};
 use client::control::{Mode, Stream};
 use client::{Piece, Reader};
-use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -25,7 +25,7 @@ use units::Bytes;
 /// recorded it follows the recording, until that ends: --length, --for or --to end it sooner. Bytes
 /// that a disk has lost come as zeros, and are counted; the command then ends
 /// with 1. Of a ring they are left out: what it gave up before it was played is gone, and would come
-/// as many hours of zeros.
+/// as many hours of zeros. A FILE that has data already is left alone unless --overwrite is given.
 ///
 /// With --from it begins with what was recorded at that time, and --for or --to say where it ends. A
 /// time before the recording or in a pause of it is said, and it begins where the recording goes on.
@@ -37,8 +37,11 @@ use units::Bytes;
 pub struct Args {
     /// The volume, or the path of a file
     volume: String,
-    /// Where the bytes go [default: standard output]
+    /// Where the bytes go; - is standard output [default: standard output]
     file: Option<PathBuf>,
+    /// Write over FILE where it has data already
+    #[arg(long)]
+    overwrite: bool,
     #[command(flatten)]
     contract: ContractArgs,
     /// The volume offset to start from: its bytes come first, and as soon as they are there
@@ -66,9 +69,11 @@ const PIECE: usize = wire::frame::BODY_MAX;
 
 /// Runs it.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
-    if args.file.is_none() {
+    let target = Target::new(args.file.as_deref(), args.overwrite);
+    if target.path.is_none() {
         not_to_a_terminal(&format!("slackline play {} --rate RATE | ffplay -", args.volume))?;
     }
+    target.may_be_written()?;
     let client = common.client()?;
     // A volume's name may have slashes within.
     let is_file = ["/", "./", "../"].iter().any(|begin| args.volume.starts_with(begin));
@@ -107,13 +112,9 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let start = reader.offset();
     let left = recorded.saturating_sub(start);
     let total = length.map_or(left, |length| length.min(left));
-    // Only now: what is refused must not empty a file.
-    let mut out = match &args.file {
-        Some(path) => Sink::File(File::create(path).map_err(|error| Failure::file(path, &error))?),
-        None => Sink::standard().map_err(|error| unwritten(None, &error))?,
-    };
+    let mut out = target.open()?;
     let (began, progress) = (Instant::now(), Progress::new(Some(total)));
-    let part = Part { path: args.file.as_deref(), length, is_ring };
+    let part = Part { path: target.path, length, is_ring };
     let copied = copy(&part, &mut reader, &mut out, &progress);
     progress.finish();
     let bytes = copied?;
@@ -121,7 +122,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let summary = Summary::new("play", &stream, start, bytes, began);
     reader.close()?;
     let text = if common.json { json(&summary) } else { summary.line() };
-    match &args.file {
+    match target.path {
         Some(_) => output::print(text.as_bytes())?,
         None => eprint!("{text}"), // standard output has the bytes
     }
@@ -219,14 +220,6 @@ pub fn copy(
         }
     }
     Ok(went_out)
-}
-
-/// Why what came was not written.
-pub fn unwritten(path: Option<&Path>, error: &io::Error) -> Failure {
-    match path {
-        Some(path) => Failure::file(path, error),
-        None => Failure::new(format!("standard output: {error}"), "correct where it goes"),
-    }
 }
 
 fn zeros(len: Bytes, mut put: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {

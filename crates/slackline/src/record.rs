@@ -18,7 +18,7 @@ use client::control::{Mode, VolumeCreate};
 use client::{Client, Code, Durability, Writer};
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
@@ -39,7 +39,7 @@ use units::Bytes;
 pub struct Args {
     /// The volume
     volume: String,
-    /// What to record [default: standard input]
+    /// What to record; - is standard input [default: standard input]
     file: Option<PathBuf>,
     #[command(flatten)]
     contract: ContractArgs,
@@ -143,7 +143,9 @@ fn trim(client: &Client, by_number: &str) -> Result<(), Failure> {
 }
 
 fn open_input(args: &Args) -> Result<(Input, Option<Bytes>), Failure> {
-    let Some(path) = &args.file else { return Ok((Input::standard(), None)) };
+    let Some(path) = args.file.as_deref().filter(|path| *path != Path::new("-")) else {
+        return Ok((Input::standard(), None));
+    };
     let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
     let size = file.metadata().map_err(|error| Failure::file(path, &error))?.len();
     Ok((Input::file(file), (size > 0).then(|| Bytes::new(size))))

@@ -37,6 +37,35 @@ fn what_is_recorded_plays_back_the_same_also_after_a_restart() {
     assert_eq!(summary["gap_bytes"], 0);
 }
 
+/// `play` emptied a file that `export` leaves alone.
+#[test]
+fn play_leaves_a_file_with_data_alone_unless_it_may_be_lost() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let bytes = noise(9, 300_000).bytes();
+    dir.run_with(&["record", "v", "--create", "1MiB", "--rate", "4MB/s"], &bytes).recorded();
+    let out = dir.text("out");
+    let play = |to: &[&str]| dir.run(&[&["play", "v", "--rate", "4MB/s"][..], to].concat());
+    std::fs::write(&out, "mine").unwrap();
+    play(&[&out]).failed(1, &["out has 4 B already", "--overwrite"]);
+    assert_eq!(std::fs::read(&out).unwrap(), b"mine");
+    play(&[&out, "--overwrite"]).succeeded();
+    assert!(std::fs::read(&out).unwrap() == bytes);
+    // An empty file, a device, a pipe and standard output have nothing to lose.
+    std::fs::write(&out, "").unwrap();
+    play(&[&out]).succeeded();
+    assert!(std::fs::read(&out).unwrap() == bytes);
+    play(&["/dev/null"]).succeeded();
+    play(&["/dev/null"]).succeeded();
+    assert!(play(&["-"]).succeeded().out == bytes);
+    let pipe = dir.text("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reads = pipe.clone();
+    let reader = std::thread::spawn(move || std::fs::read(reads).unwrap());
+    play(&[&pipe]).succeeded();
+    assert!(reader.join().unwrap() == bytes);
+}
+
 #[test]
 fn an_emulated_disk_keeps_time_and_bytes() {
     let dir = Scratch::new();
