@@ -119,14 +119,15 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     progress.finish();
     let bytes = copied?;
     let stream = client.stream(reader.stream())?;
-    let summary = Summary::new("play", &stream, start, bytes, began);
+    let mut summary = Summary::new("play", &args.volume, start, bytes, began);
+    summary.count(&stream);
     reader.close()?;
     let text = if common.json { json(&summary) } else { summary.line() };
     match target.path {
         Some(_) => output::print(text.as_bytes())?,
         None => eprint!("{text}"), // standard output has the bytes
     }
-    if summary.gap_bytes == 0 {
+    if stream.gap_bytes.is_zero() {
         return Ok(());
     }
     Err(missing(&stream, is_ring))

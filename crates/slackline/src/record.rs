@@ -96,18 +96,17 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let source = Source::begin(input);
     let copied = copy(&source, &mut writer, start, &progress, &interrupted);
     let slowed = copied.clone().map(|sent| source.slowed(sent));
-    let summary = finish(&client, writer, start, began);
+    let (summary, finished) = finish(&client, writer, &args.volume, start, began);
     progress.finish();
-    if let Some(thread) = acknowledging {
-        thread.join().expect("no panic while acknowledging")?;
-    }
+    let acknowledged =
+        acknowledging.map_or(Ok(()), |thread| thread.join().expect("no panic while acknowledging"));
     // Also what came before a failure is kept, and the rest given back.
     let trimmed = to_trim.map_or(Ok(()), |volume| trim(&client, &volume.by_number()));
-    // The first failure is the one to tell; a closed stream tells it once more.
-    let summary = summary.map_err(|error| copied.as_ref().err().cloned().unwrap_or(error))?;
-    trimmed?;
+    // Whatever failed: how much is on the medium is told.
     let text = if common.json { json(&summary) } else { summary.line() };
-    output::print(text.as_bytes())?;
+    let printed = output::print(text.as_bytes());
+    // The first failure is the one to tell; a closed stream tells it once more.
+    copied.and(finished).and(acknowledged).and(trimmed).and(printed)?;
     slowed?.map_or(Ok(()), |slowed| slowed.tell())
 }
 
@@ -252,21 +251,27 @@ fn unreadable(error: io::Error) -> Failure {
     Failure::new(format!("the input cannot be read: {error}"), next_step)
 }
 
-/// Syncs, takes the daemon's account of the stream, and closes it.
+/// Syncs, takes the daemon's account of the stream, and closes it. What is known of it is told also
+/// where that fails, as beside a daemon that has ended.
 fn finish(
     client: &Client,
     mut writer: Writer,
+    volume: &str,
     start: Bytes,
     began: Instant,
-) -> Result<Summary, Failure> {
-    writer.sync()?;
-    let stream = client.stream(writer.stream())?;
+) -> (Summary, Result<(), Failure>) {
+    let asked = writer.sync().and_then(|_| client.stream(writer.stream()));
     // A writer that failed at once may be behind what was there before.
-    let accepted = writer.accepted().max(start);
-    let mut summary = Summary::new("record", &stream, start, accepted - start, began);
-    summary.accepted_bytes = Some(accepted.get());
-    summary.durable_bytes = Some(writer.close()?.max(start).get());
-    Ok(summary)
+    let (accepted, durable) = (writer.accepted().max(start), writer.durable().max(start));
+    let mut summary = Summary::new("record", volume, start, accepted - start, began);
+    (summary.accepted_bytes, summary.durable_bytes) = (Some(accepted.get()), Some(durable.get()));
+    let finished = asked.and_then(|stream| {
+        summary.count(&stream);
+        let closed = writer.close()?;
+        summary.durable_bytes = Some(closed.max(start).get());
+        Ok(())
+    });
+    (summary, finished.map_err(Failure::from))
 }
 
 /// Tells every durable offset as it comes, on a thread of its own, until the

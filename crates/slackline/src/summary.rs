@@ -25,7 +25,15 @@ pub struct Summary {
     pub durable_bytes: Option<u64>,
     /// Time that it took.
     pub elapsed_ns: u64,
-    /// Disk requests, and those done after their deadline.
+    /// The daemon's account; none where it could not be asked any more.
+    #[serde(flatten)]
+    pub account: Option<Account>,
+}
+
+/// What the daemon has counted of a stream.
+#[derive(Debug, Serialize)]
+pub struct Account {
+    /// Disk requests.
     pub requests: u64,
     /// Disk requests done after their deadline.
     pub late_requests: u64,
@@ -41,23 +49,9 @@ pub struct Summary {
     pub overtaken_bytes: u64,
 }
 
-impl Summary {
-    /// Of `bytes` from `start`, since `began`; `stream` is the daemon's account.
-    pub fn new(
-        command: &'static str,
-        stream: &Stream,
-        start: Bytes,
-        bytes: Bytes,
-        began: Instant,
-    ) -> Self {
+impl From<&Stream> for Account {
+    fn from(stream: &Stream) -> Self {
         Self {
-            volume: stream.volume.clone(),
-            command,
-            bytes: bytes.get(),
-            start_bytes: start.get(),
-            accepted_bytes: None,
-            durable_bytes: None,
-            elapsed_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
             requests: stream.requests,
             late_requests: stream.late_requests,
             late_max_ns: stream.late_max_ns.as_nanos(),
@@ -66,6 +60,33 @@ impl Summary {
             gap_bytes: stream.gap_bytes.get(),
             overtaken_bytes: stream.overtaken_bytes.get(),
         }
+    }
+}
+
+impl Summary {
+    /// Of `bytes` from `start`, since `began`.
+    pub fn new(
+        command: &'static str,
+        volume: &str,
+        start: Bytes,
+        bytes: Bytes,
+        began: Instant,
+    ) -> Self {
+        Self {
+            volume: volume.into(),
+            command,
+            bytes: bytes.get(),
+            start_bytes: start.get(),
+            accepted_bytes: None,
+            durable_bytes: None,
+            elapsed_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            account: None,
+        }
+    }
+
+    /// With the daemon's account of the stream, and the name that the volume has by now.
+    pub fn count(&mut self, stream: &Stream) {
+        (self.volume, self.account) = (stream.volume.clone(), Some(stream.into()));
     }
 
     /// In one line.
@@ -79,23 +100,35 @@ impl Summary {
         let mut line = format!("{moved} {bytes} in {elapsed} ({rate}): ");
         if let (Some(accepted), Some(durable)) = (self.accepted_bytes, self.durable_bytes) {
             let so_far = |offset: u64| Bytes::new(offset - self.start_bytes);
-            line.push_str(&format!("{} accepted, {} durable, ", so_far(accepted), so_far(durable)));
+            line.push_str(&format!("{} accepted, {} durable", so_far(accepted), so_far(durable)));
+            line.push_str(match self.account {
+                Some(_) => ", ",
+                None if durable < accepted => "; what is not durable may be lost",
+                None => "",
+            });
         }
-        line.push_str(&match self.late_requests {
-            0 => format!("none of {} late", counted(self.requests, "disk request")),
-            late => format!(
-                "{late} of {} late, by {} at the most",
-                counted(self.requests, "disk request"),
-                Duration::from_nanos(self.late_max_ns)
-            ),
-        });
-        if self.underruns > 0 {
-            line.push_str(&format!(", {}", counted(self.underruns, "underrun")));
-        }
-        if self.gap_bytes > 0 {
-            line.push_str(&format!(", {} lost in gaps", Bytes::new(self.gap_bytes)));
-        }
+        line.push_str(&self.account.as_ref().map_or_else(String::new, Account::words));
         line.push('\n');
         line
+    }
+}
+
+impl Account {
+    fn words(&self) -> String {
+        let requests = counted(self.requests, "disk request");
+        let mut words = match self.late_requests {
+            0 => format!("none of {requests} late"),
+            late => {
+                let most = Duration::from_nanos(self.late_max_ns);
+                format!("{late} of {requests} late, by {most} at the most")
+            }
+        };
+        if self.underruns > 0 {
+            words.push_str(&format!(", {}", counted(self.underruns, "underrun")));
+        }
+        if self.gap_bytes > 0 {
+            words.push_str(&format!(", {} lost in gaps", Bytes::new(self.gap_bytes)));
+        }
+        words
     }
 }

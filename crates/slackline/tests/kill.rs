@@ -114,6 +114,39 @@ fn whatever_was_acknowledged_survives_kill_9() {
     assert!(total > 0, "no round acknowledged anything");
 }
 
+/// It was told that the daemon has gone, and not how much it had made durable.
+#[test]
+fn a_recording_whose_daemon_dies_says_what_is_on_the_medium() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    for json in [&["--json"][..], &[]] {
+        let daemon = dir.serve(&disks);
+        let acks = dir.text("acks");
+        let args = ["record", "v", "--create", "48MiB", "--overwrite", "--rate", "12MB/s"];
+        let args = [&args[..], &["--ack-file", &acks], json].concat();
+        let mut child = dir.command(&args).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        std::thread::spawn(move || give(noise(3, INPUT), &mut stdin));
+        wait_until(|| support::acknowledged(&acks) >= 2);
+        daemon.kill();
+        let ran = support::Ran::from(child.wait_with_output().unwrap());
+        let durable = last_acknowledged(&acks);
+        assert_eq!(ran.code, Some(1), "{}", ran.err);
+        assert!(ran.err.contains("the daemon has closed the connection"), "{}", ran.err);
+        if json.is_empty() {
+            let told = format!(" accepted, {} durable", units::Bytes::new(durable));
+            assert!(ran.text().starts_with("recorded ") && ran.text().contains(&told), "{ran:?}");
+        } else {
+            let summary = ran.json();
+            let bytes = |key: &str| summary[key].as_u64().unwrap();
+            assert_eq!(bytes("durable_bytes"), durable, "{summary}");
+            assert!(bytes("accepted_bytes") >= durable && bytes("bytes") >= durable, "{summary}");
+            assert!(summary["requests"].is_null(), "nobody could be asked: {summary}");
+        }
+        std::fs::remove_file(&acks).unwrap();
+    }
+}
+
 /// As of any file: a sync is of the volume, not of what one handle has written.
 #[test]
 fn who_syncs_makes_durable_what_another_handle_has_written() {
