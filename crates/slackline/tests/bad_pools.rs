@@ -31,7 +31,8 @@ fn a_file_that_is_no_pool_is_named() {
     refused(&dir, std::slice::from_ref(&file), &[&file, "carries no pool"]);
     let empty = dir.text("empty");
     File::create(&empty).unwrap();
-    refused(&dir, std::slice::from_ref(&empty), &[&empty]);
+    let told = [&*empty, "is empty, and carries no pool", "somebody has cut it: restore it"];
+    refused(&dir, std::slice::from_ref(&empty), &told);
     let Err(ran) = dir.try_serve(&[dir.text("nowhere")], &[]) else { panic!("it serves nothing") };
     ran.failed(1, &[&dir.text("nowhere"), "No such file"]);
     let Err(ran) = dir.try_serve(&["/dev/null".into()], &[]) else { panic!("it serves a hole") };
@@ -49,6 +50,38 @@ fn a_pool_that_is_cut_short_is_named_with_both_sizes() {
     // Cut within the metadata.
     File::options().write(true).open(&disks[0]).unwrap().set_len(1 << 20).unwrap();
     refused(&dir, &disks, &[&disks[0]]);
+}
+
+/// Of a disk that somebody had cut to nothing the advice was to make a new pool on it; one whose beginning
+/// was gone was called an older copy.
+#[test]
+fn a_disk_that_somebody_has_written_over_is_told_as_that() {
+    let dir = Scratch::new();
+    let disks = dir.make_pool_of(&["a", "b"], "64MiB");
+    let daemon = dir.serve(&disks);
+    dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "4MB/s"], b"kept").recorded();
+    drop(daemon);
+    let whole = std::fs::read(&disks[1]).unwrap();
+    let file = File::options().write(true).open(&disks[1]).unwrap();
+    file.set_len(0).unwrap();
+    let lacks = [
+        &*disks[1],
+        "is empty",
+        "pool 'test' of the others lacks a disk",
+        "restore it from a copy",
+    ];
+    refused(&dir, &disks, &lacks);
+    std::fs::write(&disks[1], &whole).unwrap();
+    let mut gone = whole.clone();
+    let last_label = gone.len() - (64 << 10);
+    gone[..last_label].fill(0);
+    std::fs::write(&disks[1], &gone).unwrap();
+    let erased = [&*disks[1], "nothing else of the pool's metadata", "nobody knows of which time"];
+    refused(&dir, &disks, &erased);
+    // As it was: it opens, and has everything.
+    std::fs::write(&disks[1], &whole).unwrap();
+    let _daemon = dir.serve(&disks);
+    assert!(dir.run(&["export", "v", "-"]).succeeded().out == b"kept");
 }
 
 #[test]

@@ -18,6 +18,19 @@ pub struct Lag {
     pub behind: u64,
     /// The one of the given disks that has most of them.
     pub ahead: DiskIndex,
+    /// How much of its metadata is there.
+    pub found: Found,
+}
+
+/// How much of a disk's metadata is found on it, beside its label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing: they were written over, erased, or cannot be read.
+    Nothing,
+    /// A checkpoint on it is not whole.
+    Damaged,
+    /// As much as a disk has that was left alone.
+    Whole,
 }
 
 /// A user, a group, and what they and others may do.

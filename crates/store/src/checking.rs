@@ -7,7 +7,7 @@
 
 use crate::api::Lag;
 use crate::api::{DiskIndex, Io, IoError, IoId, Pool};
-use crate::error::{BEHIND, Damage};
+use crate::error::Damage;
 use crate::facts::Facts;
 use crate::geometry::{Area, Geometry};
 use crate::lag::lagging;
@@ -177,7 +177,7 @@ impl Findings {
             device: Some(lag.device),
             offset: None,
             what: lag.to_string(),
-            next: BEHIND,
+            next: lag.next_step(),
         }));
     }
     /// Copies of labels and profiles.

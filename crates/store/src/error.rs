@@ -1,6 +1,6 @@
 //! What went wrong, which thing it is about, and what to do next.
 
-use crate::api::{DiskIndex, EXTENT, Id, IoError, Lag, RUN_MAX, VolumeId, Zone};
+use crate::api::{DiskIndex, EXTENT, Found, Id, IoError, Lag, RUN_MAX, VolumeId, Zone};
 use crate::format::VERSION;
 use crate::geometry::{DISKS_MAX, PROFILE_MAX};
 use crate::names::{NAME_RULE, VOLUME_NAME_RULE};
@@ -286,23 +286,46 @@ pub struct Damage {
 
 impl fmt::Display for Lag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { device, index, behind, ahead } = self;
+        let Self { device, index, behind, ahead, found } = self;
+        write!(f, "given disk {} (disk {} of the pool) ", device.0, index.0)?;
+        if *found == Found::Nothing {
+            return f.write_str(
+                "has its label, and nothing else of the pool's metadata: they were written over or \
+                 erased, or cannot be read",
+            );
+        }
+        let many = if *behind == 1 { "commit or opening" } else { "commits and openings" };
         write!(
             f,
-            "given disk {} (disk {} of the pool) is {behind} {} behind given disk {}, more than any \
-             crash leaves a disk",
-            device.0,
-            index.0,
-            if *behind == 1 { "commit or opening" } else { "commits and openings" },
+            "is {behind} {many} behind given disk {}, more than any crash leaves a disk",
             ahead.0
-        )
+        )?;
+        match found {
+            Found::Damaged => f.write_str(", and a part of its metadata is damaged"),
+            _ => Ok(()),
+        }
     }
 }
 
-/// What to do about a [`Lag`].
-pub(crate) const BEHIND: &str = "it is a copy of an earlier time, and nothing was written to any \
+impl Lag {
+    /// What to do about it.
+    pub(crate) fn next_step(&self) -> &'static str {
+        match self.found {
+            Found::Whole => BEHIND,
+            Found::Damaged | Found::Nothing => DAMAGED,
+        }
+    }
+}
+
+/// What to do about a disk that is as it was at another time.
+const BEHIND: &str = "it is a copy of an earlier time, and nothing was written to any \
     disk: give the one that the others were last used with, or copies of all disks of one time \
     (if there is neither, what lay on it since is lost: make a new pool, and restore its volumes)";
+
+/// What to do about one that somebody else has written to.
+const DAMAGED: &str = "nobody knows of which time its data are, and nothing was written to any disk: \
+    restore it from a copy of the time when the others were last used, or all disks from copies of one \
+    time (if there is neither, what lay on it is lost: make a new pool, and restore its volumes)";
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -324,6 +347,10 @@ pub enum OpenError {
     NotAPool {
         /// Which of the given disks.
         device: DiskIndex,
+        /// What the device has: nothing of a file that is empty.
+        capacity: Bytes,
+        /// The pool of the other given disks, where it lacks one: this may have been it.
+        lacking: Option<String>,
     },
     /// A newer program made this.
     Newer {
@@ -398,7 +425,7 @@ impl OpenError {
     pub fn device(&self) -> Option<DiskIndex> {
         match self {
             Self::DiskCount { .. } | Self::Missing { .. } => None,
-            Self::NotAPool { device }
+            Self::NotAPool { device, .. }
             | Self::Newer { device, .. }
             | Self::CutShort { device, .. }
             | Self::OtherPool { device, .. }
@@ -416,7 +443,18 @@ impl OpenError {
     pub fn next_step(&self) -> &'static str {
         match self {
             Self::DiskCount { .. } => "give every disk of one pool, each once",
-            Self::NotAPool { .. } => "check its path, or make a pool on it",
+            Self::NotAPool { lacking: Some(_), .. } => {
+                "check its path; if it is the one, somebody has cut it or written over it: restore it \
+                 from a copy"
+            }
+            Self::NotAPool { capacity: Bytes::ZERO, .. } => {
+                "check its path; if a pool was on it, somebody has cut it: restore it from a copy; if \
+                 none was, make a pool on it"
+            }
+            Self::NotAPool { .. } => {
+                "check its path; if a pool was on it, somebody has written over it: restore it from a \
+                 copy; if none was, make a pool on it"
+            }
             Self::Newer { .. } => "use a newer program",
             Self::CutShort { .. } => {
                 "restore the device to its size, or restore the disk from a copy"
@@ -424,7 +462,10 @@ impl OpenError {
             Self::OtherPool { .. } => "give the disks of one pool",
             Self::SameDisk { .. } => "give each disk once, and no copies of it",
             Self::Missing { .. } => "give it too",
-            Self::Behind { .. } => BEHIND,
+            Self::Behind { disks } => {
+                let damaged = disks.iter().find(|lag| lag.found != Found::Whole);
+                damaged.or(disks.first()).map_or(BEHIND, Lag::next_step)
+            }
             Self::Damaged(_) => {
                 "no other copy of it is whole: run a check for everything that is damaged, \
                  and restore that disk from a copy"
@@ -449,8 +490,13 @@ impl fmt::Display for What<'_> {
             OpenError::DiskCount { disks } => {
                 write!(f, "{disks} disks were given; a pool has 1 to {DISKS_MAX}")
             }
-            OpenError::NotAPool { device } => {
-                write!(f, "given disk {} carries no pool", device.0)
+            OpenError::NotAPool { device, capacity, lacking } => {
+                let empty = if capacity.is_zero() { "is empty, and " } else { "" };
+                write!(f, "given disk {} {empty}carries no pool", device.0)?;
+                match lacking {
+                    Some(pool) => write!(f, "; pool '{pool}' of the others lacks a disk"),
+                    None => Ok(()),
+                }
             }
             OpenError::Newer { device, version } => write!(
                 f,

@@ -151,7 +151,7 @@ impl Device {
             return OpenError::Newer { device, version };
         }
         match problems().position(|problem| *problem != Problem::Absent) {
-            None => OpenError::NotAPool { device },
+            None => OpenError::NotAPool { device, capacity: self.capacity, lacking: None },
             Some(copy) => OpenError::Damaged(Damage {
                 device,
                 what: "label".into(),
@@ -214,6 +214,13 @@ impl Facts {
         }
         if let Some(speaker) = &speaker {
             let absent = |i: &usize| self.members[*i].is_none() && !excused[*i];
+            if (0..members).any(|i| absent(&i)) {
+                for error in &mut self.identity {
+                    if let OpenError::NotAPool { lacking, .. } = error {
+                        *lacking = Some(speaker.pool.name.clone());
+                    }
+                }
+            }
             let missing = (0..members).filter(absent).map(|i| OpenError::Missing {
                 pool: speaker.pool.name.clone(),
                 index: DiskIndex::new(i),

@@ -1,8 +1,18 @@
 //! Which disks of a pool are further behind the others than a crash leaves them.
 
-use crate::api::{DiskIndex, Lag};
+use crate::api::{DiskIndex, Found, Lag};
 use crate::facts::Facts;
 use alloc::vec::Vec;
+
+/// A copy of an earlier time has its metadata, as they were then.
+fn found(facts: &Facts, device: DiskIndex) -> Found {
+    let device = &facts.devices[device.as_usize()];
+    match device.areas.iter().all(|area| area.checkpoint.is_ok()) {
+        true => Found::Whole,
+        false if device.progress.is_there => Found::Damaged,
+        false => Found::Nothing,
+    }
+}
 
 /// The disks that lack what others prove that every disk held.
 pub(crate) fn lagging(facts: &Facts) -> Vec<Lag> {
@@ -21,6 +31,7 @@ pub(crate) fn lagging(facts: &Facts) -> Vec<Lag> {
             index: DiskIndex::new(index),
             behind: progress(ahead).reach().saturating_sub(held),
             ahead,
+            found: found(facts, device),
         })
     };
     members().filter_map(lag).collect()

@@ -62,9 +62,9 @@ mod volume;
 mod written;
 
 pub use api::{
-    BLOCK, CommitId, Disk, DiskIndex, EXTENT, IO_MAX, Id, Io, IoError, IoId, IoKind, KeptPolicy,
-    Lag, Location, NewDisk, NewPool, Ownership, Placement, Pool, RUN_MAX, SUSPECTS_MAX, Service,
-    ServiceKind, ServicePriority, Space, Suspect, Times, VolumeId, Zone,
+    BLOCK, CommitId, Disk, DiskIndex, EXTENT, Found, IO_MAX, Id, Io, IoError, IoId, IoKind,
+    KeptPolicy, Lag, Location, NewDisk, NewPool, Ownership, Placement, Pool, RUN_MAX, SUSPECTS_MAX,
+    Service, ServiceKind, ServicePriority, Space, Suspect, Times, VolumeId, Zone,
 };
 pub use blocks::Blocks;
 pub use checking::{Checking, Finding, Report, Severity};

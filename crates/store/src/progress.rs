@@ -32,12 +32,15 @@ pub(crate) struct Progress {
     pub(crate) held: u64,
     /// Every disk of the pool held this number or a higher one.
     pub(crate) proven: u64,
+    /// A whole header of any kind was found.
+    pub(crate) is_there: bool,
 }
 
 impl Progress {
     /// A whole header was found. It proves what was durable before it was written, even
     /// if what should follow it is missing.
     pub(crate) fn begun(&mut self, kind: Kind, header: &Header) {
+        self.is_there = true;
         let stamp = header.stamp;
         let proven = match kind {
             Kind::Record => stamp.sequence.saturating_sub(1),

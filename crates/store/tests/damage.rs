@@ -287,9 +287,11 @@ fn wrong_disks_are_named_with_the_next_step() {
     assert!(same(disk(2), disk(0)), "{error}");
 
     let (error, _) = errors(&[disks[0].clone(), Disk::new(Bytes::mib(10))]);
-    assert_eq!(error, OpenError::NotAPool { device: disk(1) });
+    let lacking = Some("pool-1".into());
+    assert_eq!(error, OpenError::NotAPool { device: disk(1), capacity: Bytes::mib(10), lacking });
     let (error, _) = errors(&[Disk::new(Bytes::ZERO)]);
-    assert_eq!(error, OpenError::NotAPool { device: disk(0) });
+    let nothing = OpenError::NotAPool { device: disk(0), capacity: Bytes::ZERO, lacking: None };
+    assert_eq!(error, nothing);
     let (error, _) = errors(&[]);
     assert_eq!(error, OpenError::DiskCount { disks: 0 });
     let (error, _) = errors(&vec![Disk::new(Bytes::mib(10)); 65]);

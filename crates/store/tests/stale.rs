@@ -7,7 +7,7 @@
 //! is written to any disk.
 
 use crate::common::{Cut, Disk, Random, at, capacities, check, commit, new_pool, open, run_until};
-use store::{Blocks, DiskIndex, OpenError, Opening, Placement, Severity, Store};
+use store::{Blocks, DiskIndex, Found, OpenError, Opening, Placement, Severity, Store};
 use units::Bytes;
 
 /// What takes a number on every disk.
@@ -350,4 +350,36 @@ fn no_row_of_crashes_is_refused_and_every_older_disk_is() {
         }
     }
     assert!(cuts > 20 * histories && refused > 20 * histories, "{cuts} {refused}");
+}
+
+/// A disk whose beginning was zeros was called a copy of an earlier time.
+#[test]
+fn a_disk_that_was_written_over_is_told_as_that_and_not_as_an_older_copy() {
+    let mut life = Life::new(2);
+    let mut damaged = 0;
+    for event in [Sync, Open, Sync, Sync, Rewrite, Open, Sync] {
+        life.live(event);
+        let end = life.disks[1].capacity;
+        let erased = |until: u64| {
+            let mut disks = life.disks.clone();
+            (0..until).step_by(4096).for_each(|at| disks[1].write(at, vec![0; 4096]));
+            let error = open(&mut disks).err()?;
+            let OpenError::Behind { disks } = &error else { panic!("{event:?}: {error}") };
+            let text = error.to_string();
+            assert!(!text.contains("copy of an earlier time"), "{event:?}: {text}");
+            assert!(disks.len() == 1 && disks[0].index == DiskIndex(1), "{event:?}: {text}");
+            Some((disks[0].found, text))
+        };
+        // All but the last label.
+        let (found, text) = erased(end - (64 << 10)).expect("it has nothing");
+        assert_eq!(found, Found::Nothing);
+        assert!(text.contains("nothing else of the pool's metadata"), "{event:?}: {text}");
+        // One area of its log is at the end: that may be enough.
+        if let Some((found, text)) = erased(end / 2) {
+            assert_eq!(found, Found::Damaged);
+            assert!(text.contains("a part of its metadata is damaged"), "{event:?}: {text}");
+            damaged += 1;
+        }
+    }
+    assert!(damaged > 0);
 }
