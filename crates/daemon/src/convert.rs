@@ -281,6 +281,7 @@ pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
         late_requests: account.late_requests,
         late_max_ns: account.late_max,
         errors: account.errors,
+        host_errors: disk.host_errors,
         damage: None,
         profile: profile(&disk),
         bus: disk.bus.as_ref().map(crate::bus::told),

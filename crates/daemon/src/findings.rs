@@ -108,8 +108,16 @@ fn of_disk(disk: &Disk, found: &mut Vec<Finding>) {
                     nothing but the daemon may touch the file of a disk";
         found.push(broken(format!("disk/{number}/file"), what, next));
     }
-    if disk.errors > 0 {
-        let what = format!("disk {number} ({device}) failed {}", counted(disk.errors, "command"));
+    if disk.host_errors > 0 {
+        let failed = counted(disk.host_errors, "command");
+        let what =
+            format!("disk {number} ({device}): its host had no room or no memory for {failed}");
+        let next = "make room in the file system that the disk's file lies in (`df`): its places can be \
+                    written again then; what was written meanwhile is lost, and was told so";
+        found.push(broken(format!("disk/{number}/room"), what, next));
+    }
+    if let errors @ 1.. = disk.errors.saturating_sub(disk.host_errors) {
+        let what = format!("disk {number} ({device}) failed {}", counted(errors, "command"));
         let next = "copy what matters to another disk; `slackline pool status` lists the places, \
                     and the kernel's log says more";
         found.push(broken(format!("disk/{number}/errors"), what, next));
@@ -426,9 +434,16 @@ pub mod tests {
     #[test]
     fn each_thing_that_is_wrong_is_told_with_what_to_do() {
         let stream = |field: &str| format!("/streams/0/{field}");
-        let cases: [(&str, Value, Weight, &str, &str); 13] = [
+        let cases: [(&str, Value, Weight, &str, &str); 14] = [
             ("/read_only", json!(true), Weight::Broken, "read-only", "pool check"),
             ("/disks/0/errors", json!(2), Weight::Broken, "/dev/sdb) failed 2 commands", "copy"),
+            (
+                "/disks/0/host_errors",
+                json!(2),
+                Weight::Broken,
+                "no room or no memory for 2",
+                "`df`",
+            ),
             ("/disks/0/profile/verdict", json!("stale"), Weight::Look, "disk 0", "--disk 0"),
             (
                 "/disks/0/gap",

@@ -268,6 +268,9 @@ fn of_space(error: &Error) -> Problem {
     }
 }
 
+/// What to do where the host of a disk has no room for its file.
+const MAKE_ROOM: &str = "make room in the file system that the disk's file lies in (`df`)";
+
 /// Errors of a disk.
 fn of_device(error: &Error) -> Problem {
     match error {
@@ -279,7 +282,12 @@ fn of_device(error: &Error) -> Problem {
         Error::Device { disk, error } => Problem::new(
             Code::Device,
             format!("disk {} failed: {}", disk.0, device(*error)),
-            "look at the kernel's log; `slackline pool status` counts the errors of each disk",
+            match error.is_of_host() {
+                true => MAKE_ROOM,
+                false => {
+                    "look at the kernel's log; `slackline pool status` counts the errors of each disk"
+                }
+            },
         ),
         Error::WriteBehind { name, failures, disk, error } => Problem::new(
             Code::Device,
@@ -289,7 +297,10 @@ fn of_device(error: &Error) -> Problem {
                 disk.0,
                 device(*error)
             ),
-            "write it again, and look at the kernel's log",
+            match error.is_of_host() {
+                true => format!("{MAKE_ROOM}, and write it again"),
+                false => "write it again, and look at the kernel's log".into(),
+            },
         ),
         Error::ReadOnly { disk, error } => Problem::new(
             Code::ReadOnly,
@@ -298,7 +309,10 @@ fn of_device(error: &Error) -> Problem {
                 disk.0,
                 device(*error)
             ),
-            "stop the daemon, repair the disk, and run `slackline pool check`",
+            match error.is_of_host() {
+                true => format!("{MAKE_ROOM}; then start the daemon again"),
+                false => "stop the daemon, repair the disk, and run `slackline pool check`".into(),
+            },
         ),
         other => unreachable!("{other:?} is no error of a disk"),
     }

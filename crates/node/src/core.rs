@@ -74,6 +74,8 @@ pub(crate) struct Disk {
     pub profile_for_next_start: bool,
     /// A longer gap that was measured, with what the contracts that are open do not bear.
     pub gap_refused: Option<(Duration, Error)>,
+    /// Commands that failed for what is no fault of the medium.
+    pub host_errors: u64,
     /// When its gaps are looked at next though no command ends.
     pub gaps_due: Option<Instant>,
 }
@@ -624,6 +626,7 @@ impl Core {
                 self.changed(finished);
             }
         }
+        self.disks[disk.as_usize()].host_errors += u64::from(work.is_of_host);
         let mut from_memory = Bytes::ZERO;
         if let Some(at) = work.kept() {
             match (&work.owner, &work.action) {
@@ -751,6 +754,7 @@ impl Disk {
             chunking,
             profile_for_next_start: false,
             gap_refused: None,
+            host_errors: 0,
             gaps_due: None,
         })
     }

@@ -321,6 +321,7 @@ impl crate::core::Core {
             waiting_real_time: counts.waiting_real_time,
             waiting_best_effort: counts.waiting_best_effort,
             account: *disk.queue.account(),
+            host_errors: disk.host_errors,
             observed: disk.queue.seen().observed(),
             moves: self.moves_on(disk.index),
             measured: self.measuring.told(disk.index),

@@ -72,6 +72,8 @@ pub struct Inside {
     merged: Option<Box<Merged>>,
     /// It is not to be merged.
     is_alone: bool,
+    /// It failed for what is no fault of the place that it touched.
+    pub(crate) is_of_host: bool,
 }
 
 /// What a command was before it came to do what others are for, too.
@@ -106,7 +108,8 @@ impl DerefMut for Work {
 
 impl Work {
     pub(crate) fn new(owner: Owner, action: DiskAction) -> Self {
-        let inside = Inside { owner, action, chunk: None, merged: None, is_alone: false };
+        let inside =
+            Inside { owner, action, chunk: None, merged: None, is_alone: false, is_of_host: false };
         Self(Box::new(inside))
     }
 
@@ -114,7 +117,7 @@ impl Work {
     pub(crate) fn anew(mut self, owner: Owner, action: DiskAction) -> Self {
         // Field by field: as one they would be put together elsewhere, and moved here.
         (self.owner, self.action) = (owner, action);
-        (self.chunk, self.merged, self.is_alone) = (None, None, false);
+        (self.chunk, self.merged, self.is_alone, self.is_of_host) = (None, None, false, false);
         self
     }
 
@@ -304,9 +307,10 @@ pub(crate) fn may_go_beside(work: &Work, class: &Class) -> bool {
         && (work.may_cut() || matches!(work.action, DiskAction::Several { .. }))
 }
 
-/// Whether what a command touched is to blame where it fails: of a group each block is tried by itself.
+/// Whether what a command touched is to blame where it fails: of a group each block is tried by itself,
+/// and a host that has no room says nothing of the medium.
 pub(crate) fn is_to_blame(work: &Work) -> bool {
-    !matches!(&work.owner, Owner::Group { items } if items.len() > 1)
+    !work.is_of_host && !matches!(&work.owner, Owner::Group { items } if items.len() > 1)
 }
 
 /// How a disk's requests are merged, of which best effort is cut into such pieces.
@@ -423,6 +427,11 @@ pub fn command_noticed(
     times: DeviceTime,
     result: Result<(), DeviceError>,
 ) -> CommandEnded {
+    if result.is_err_and(DeviceError::is_of_host)
+        && let Some(work) = queue.work_mut(id.0)
+    {
+        work.is_of_host = true;
+    }
     let of_queue = queue.ended_within(id.0, times, result.is_ok());
     let failed = of_queue.work.chunk.and_then(|chunk| chunk.failed).or(result.err());
     if let Some(Chunk { more: true, .. }) = of_queue.work.chunk

@@ -616,6 +616,10 @@ pub struct Disk {
     pub late_max_ns: Duration,
     /// Commands that failed.
     pub errors: u64,
+    /// Of these, those for which the host had no room or no memory, as where the file system of the disk's
+    /// file was full: no fault of the medium.
+    #[serde(default)]
+    pub host_errors: u64,
     /// What somebody else has done to its file since the pool is served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,

@@ -741,6 +741,7 @@ fn disk_status() -> DiskStatus {
             actual_total: Duration::from_secs(1),
             ..node::DiskAccount::default()
         },
+        host_errors: 0,
         observed: node::Observed::default(),
         moves: node::MoveStatus::default(),
         measured: None,

@@ -269,6 +269,17 @@ impl DeviceError {
     /// The device was not asked: the contracts that are open leave no time for what it takes in that
     /// place (`ETIME`).
     pub const NO_SLACK: Self = Self(62);
+
+    /// The disk's host had no room for it, or no memory: the file system that the disk's file lies in is
+    /// full (`ENOSPC`), or a limit of it is reached (`EDQUOT`, `EFBIG`). That is no fault of the medium:
+    /// the same place takes the same bytes when there is room again.
+    pub fn is_of_host(self) -> bool {
+        const ENOMEM: i32 = 12;
+        const EFBIG: i32 = 27;
+        const ENOSPC: i32 = 28;
+        const EDQUOT: i32 = 122;
+        matches!(self.0, ENOMEM | EFBIG | ENOSPC | EDQUOT)
+    }
 }
 
 /// Why data in a suspect extent stays there for now.

@@ -49,6 +49,9 @@ pub struct DiskStatus {
     pub waiting_real_time: u64,
     pub waiting_best_effort: u64,
     pub account: DiskAccount,
+    /// Of the commands that failed, those for which the host had no room or no memory: no fault of the
+    /// medium.
+    pub host_errors: u64,
     /// What the disk did, held against its profile.
     pub observed: Observed,
     /// What became of the data in its suspect extents.

@@ -135,6 +135,30 @@ fn what_is_written_during_a_move_is_not_lost() {
     assert!(driver.node.status(driver.now).disks[0].free + Bytes::MIB >= space);
 }
 
+/// The file system of a disk's file was full for a while, and the places that could not be written then
+/// were taken for bad ones for ever.
+#[test]
+fn a_host_without_room_makes_no_place_suspect() {
+    let (mut driver, before) = film();
+    let (no_space, place) = (DeviceError(28), before[2]);
+    driver.break_at(DISK, place..place + Bytes::MIB, None);
+    driver.disks[0].troubles[0].error = Some(no_space.0);
+    let write = driver.begin_write("film", 7, Bytes::mib(2), Bytes::MIB);
+    assert!(driver.wait(write).is_err());
+    driver.run(Duration::from_secs(10));
+    let disk = |driver: &Driver| driver.node.status(driver.now).disks[0].clone();
+    let full = disk(&driver);
+    assert!(full.host_errors > 0 && full.host_errors == full.account.errors, "{full:?}");
+    assert_eq!((full.observed.suspects, full.moves.moved), (vec![], 0));
+    // There is room again.
+    driver.disks[0].troubles.clear();
+    let write = driver.begin_write("film", 7, Bytes::mib(2), Bytes::MIB);
+    driver.wait(write).unwrap();
+    driver.run(Duration::from_secs(10));
+    assert_eq!((disk(&driver).observed.suspects, moves(&driver).moved), (vec![], 0));
+    check_bytes(&mut driver, 7);
+}
+
 /// An extent that was copied elsewhere is not switched to while a read of its old place waits:
 /// another volume may be written there next.
 #[test]
