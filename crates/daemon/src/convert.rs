@@ -193,6 +193,7 @@ pub fn volume(volume: VolumeStatus, quotas: &Quotas) -> api::Volume {
             start_bytes: start,
             held_bytes: volume.length.saturating_sub(start),
             keep_ns: volume.keep,
+            ahead_bytes: volume.ahead,
         }),
         placement: api::Placement {
             disks: volume.placement.disks.iter().map(|disk| disk.0).collect(),

@@ -140,6 +140,7 @@ fn stream(wanted: &api::PlanStream, kind: node::KindPlan) -> api::PlannedStream 
         stops: kind.stops.as_ref().map(|error| told_of(wanted, error)),
         window_bytes: kind.window,
         ring_least_bytes: kind.ring,
+        ring_ahead_bytes: kind.ring_ahead,
     }
 }
 

@@ -6,6 +6,7 @@ use crate::limits::{NAMES_STEP, STATUS_STEP};
 use crate::node::Node;
 use crate::streams::stream::Stream;
 use crate::volumes::permission::check;
+use crate::volumes::rings;
 use crate::volumes::services::Holder;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -261,6 +262,14 @@ impl Node {
         holders.find_map(|holder| core.reserves.held_by_disk(core.latest, holder))
     }
 
+    /// Of a ring with a writer: what it gives up ahead of that.
+    fn given_up_ahead(&self, volume: &Volume) -> Option<Bytes> {
+        let writer = self.streams.writer_of(volume.id()).filter(|_| volume.is_ring())?;
+        let stream = self.streams.get(writer)?;
+        let window = stream.window.memory(&stream.contract);
+        Some(rings::given_up(&stream.contract, window, self.core.config.commit_interval))
+    }
+
     pub(crate) fn volume_status(&self, volume: &Volume) -> VolumeStatus {
         let core = &self.core;
         let (service, account) = core.services.of(volume.id().into());
@@ -276,6 +285,7 @@ impl Node {
             length: volume.length().max(self.best_effort.recorded_behind(volume.id())),
             start: volume.is_ring().then(|| volume.start()),
             keep: volume.keep(),
+            ahead: self.given_up_ahead(volume),
             changes: core.writes.changes_of(volume.id()),
             placement: volume.placement().clone(),
             extents: core.disks.iter().map(|disk| volume.extents_on(disk.index)).collect(),

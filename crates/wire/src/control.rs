@@ -189,6 +189,11 @@ pub struct Ring {
     #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
     #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub keep_ns: Option<Duration>,
+    /// While a stream records to it: it gives up so much of its size ahead of that, at the most, and
+    /// holds the rest when it is full.
+    #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub ahead_bytes: Option<Bytes>,
 }
 
 impl VolumeCreate {

@@ -632,6 +632,7 @@ impl Pool for Fake {
         let volumes = state.volumes.iter().map(|(name, volume)| VolumeStatus {
             start: volume.ring.map(|_| Bytes::ZERO),
             keep: volume.ring.flatten(),
+            ahead: None,
             recorded: None,
             id: VolumeId(volume.number),
             times: None,

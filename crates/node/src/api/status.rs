@@ -177,6 +177,9 @@ pub struct VolumeStatus {
     pub start: Option<Bytes>,
     /// How old a ring lets become what it has; none where it keeps that as long as there is room.
     pub keep: Option<Duration>,
+    /// What a ring gives up of its size ahead of the stream that records to it, at the most; none
+    /// where none does.
+    pub ahead: Option<Bytes>,
     /// None of a volume that nobody has used since volumes have times.
     pub times: Option<Times>,
     /// When the recording begins, ends, and by how much what is told of it may be off, in

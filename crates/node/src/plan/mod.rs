@@ -80,6 +80,8 @@ pub struct KindPlan {
     pub window: Bytes,
     /// The smallest ring that each one may record to; zero where it is not said to write.
     pub ring: Bytes,
+    /// What a ring gives up of its size ahead of each one, at the most.
+    pub ring_ahead: Bytes,
 }
 
 /// The first that does not fit.
@@ -391,16 +393,21 @@ impl Planner {
         }))
     }
 
-    /// The smallest ring that one of a kind may record to, by what an opening is held to.
-    fn ring(&self, wanted: &Wanted, window: Bytes) -> Bytes {
+    /// The smallest ring that one of a kind may record to, by what an opening is held to, and what a
+    /// ring gives up ahead of it.
+    fn ring(&self, wanted: &Wanted, window: Bytes) -> (Bytes, Bytes) {
         match &wanted.what {
             // No ring has such blocks.
-            Whose::Stream { contract, .. } if contract.block > store::RING_GRAIN => Bytes::ZERO,
-            Whose::Stream { mode: Some(mode), contract } if mode.writes() => {
-                let least = rings::least(contract, window, self.config.commit_interval);
-                least.round_up(store::RING_GRAIN)
+            Whose::Stream { contract, .. } if contract.block > store::RING_GRAIN => {
+                (Bytes::ZERO, Bytes::ZERO)
             }
-            _ => Bytes::ZERO,
+            Whose::Stream { mode: Some(mode), contract } if mode.writes() => {
+                let interval = self.config.commit_interval;
+                let least = rings::least(contract, window, interval);
+                let ahead = rings::given_up(contract, window, interval);
+                (least.round_up(store::RING_GRAIN), ahead)
+            }
+            _ => (Bytes::ZERO, Bytes::ZERO),
         }
     }
 
@@ -435,7 +442,8 @@ struct TrialDisk {
 struct Entry {
     admitted: u64,
     window: Bytes,
-    ring: Bytes,
+    /// The least, and what it gives up ahead.
+    ring: (Bytes, Bytes),
     has_contract: bool,
     more: Option<u64>,
     stops: Option<Error>,
@@ -621,7 +629,8 @@ impl Trial {
             more: entry.more,
             stops: entry.stops,
             window: entry.window,
-            ring: entry.ring,
+            ring: entry.ring.0,
+            ring_ahead: entry.ring.1,
         };
         Plan {
             kinds: self.kinds.into_iter().map(kind).collect(),

@@ -17,10 +17,16 @@ pub(crate) fn ahead(contract: &Contract, window: Bytes, interval: Duration) -> B
     all.min(Bytes::new(u64::MAX / 8))
 }
 
+/// How much less than its size a ring holds at the least, when it is full: what it gives up ahead of
+/// its writer, in whole parts.
+pub(crate) fn given_up(contract: &Contract, window: Bytes, interval: Duration) -> Bytes {
+    ahead(contract, window, interval) + RING_GRAIN
+}
+
 /// The smallest ring for a writer under this contract, with a window of this length: it gives up no
 /// more than half of it ahead of the writer.
 pub(crate) fn least(contract: &Contract, window: Bytes, interval: Duration) -> Bytes {
-    (ahead(contract, window, interval) + RING_GRAIN).saturating_mul(2)
+    given_up(contract, window, interval).saturating_mul(2)
 }
 
 /// Refuses a contract for the writer of a ring that would have to give up more than half of it with

@@ -105,6 +105,8 @@ pub struct Room {
     pub is_ring: bool,
     /// What was recorded so long ago is given up.
     pub keep: Option<units::Duration>,
+    /// Of a ring: so much of its size it has given up ahead of whoever records to it.
+    pub ahead: Bytes,
 }
 
 impl Room {
@@ -113,13 +115,16 @@ impl Room {
         let (size, ring) = (volume.size_bytes, volume.ring.as_ref());
         let grows = spec.grow_to.filter(|_| ring.is_none());
         let size = grows.map_or(size, |limit| limit.max(size));
-        Self { size, is_ring: ring.is_some(), keep: ring.and_then(|ring| ring.keep_ns) }
+        let keep = ring.and_then(|ring| ring.keep_ns);
+        let ahead = ring.and_then(|ring| ring.ahead_bytes).unwrap_or_default();
+        Self { size, is_ring: ring.is_some(), keep, ahead }
     }
 
     /// For how many seconds the rest of a volume of which so much is recorded lasts at a rate; of
-    /// a ring: how old the oldest byte becomes, where it is given up for its age at the latest.
+    /// a ring: how old the oldest byte becomes at the least, where it is given up for its age at the
+    /// latest.
     pub fn lasts(self, length: Bytes, rate: Rate) -> u64 {
-        let room = if self.is_ring { self.size } else { self.size.saturating_sub(length) };
+        let room = self.size.saturating_sub(if self.is_ring { self.ahead } else { length });
         let time = rate.time_for(room).min(self.keep.unwrap_or(units::Duration::MAX));
         time.as_secs()
     }
@@ -560,7 +565,10 @@ impl Camera {
             return;
         };
         if let Some(volume) = volumes.iter().find(|volume| volume.name == self.spec.volume) {
-            inner.room = Room::of(&self.spec, volume);
+            let room = Room::of(&self.spec, volume);
+            // Of a ring to which nobody records just now it is not known.
+            let ahead = if room.ahead.is_zero() { inner.room.ahead } else { room.ahead };
+            inner.room = Room { ahead, ..room };
         }
         let is_own = |one: &&Stream| one.id == id && one.volume == self.spec.volume;
         let Some(stream) = streams.iter().find(is_own) else { return };

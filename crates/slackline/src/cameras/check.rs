@@ -102,12 +102,12 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
         }
         let length = volume.as_ref().map_or(Bytes::ZERO, |volume| volume.length_bytes);
         let held = volume.as_ref().map(Volume::held);
-        let Room { size, is_ring, .. } = match &volume {
+        let room = match &volume {
             Some(volume) => Room::of(spec, volume),
             None => made(spec, spec.size),
         };
-        let room = Room { size, is_ring, keep: spec.keep.filter(|_| is_ring) };
-        let lasts = room.lasts(length, spec.rate);
+        let Room { size, is_ring, .. } = room;
+        let lasts = Room { keep: spec.keep.filter(|_| is_ring), ..room }.lasts(length, spec.rate);
         cameras.push(Checked {
             name: spec.name.clone(),
             volume: spec.volume.clone(),
@@ -127,20 +127,23 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
     choose_blocks(client, &mut streams, &mut cameras, &unknown)?;
     let plan = client.plan(&PlanRequest { streams, alternatives: false })?;
     let is_ring = |camera: &Checked| camera.seconds_kept.is_some();
-    for camera in cameras.iter_mut().filter(|camera| is_ring(camera)) {
-        let planned = plan.streams.iter().find(|stream| stream.name == camera.name);
-        camera.ring_least_bytes = planned.map(|stream| stream.ring_least_bytes.get());
-    }
     let mut needed = Bytes::ZERO;
-    let made_ones = cameras.iter_mut().zip(&file.cameras);
-    for (camera, spec) in made_ones.filter(|(camera, _)| camera.recorded_bytes.is_none()) {
-        let size = spec.ring_size(Bytes::new(camera.ring_least_bytes.unwrap_or_default()));
-        if size > spec.size {
-            let room = made(spec, size);
-            (camera.size_bytes, camera.is_enlarged) = (room.size.get(), true);
+    for (camera, spec) in cameras.iter_mut().zip(&file.cameras) {
+        let planned = plan.streams.iter().find(|stream| stream.name == camera.name);
+        let planned = planned.filter(|_| is_ring(camera));
+        camera.ring_least_bytes = planned.map(|stream| stream.ring_least_bytes.get());
+        if camera.recorded_bytes.is_none() {
+            let size = spec.ring_size(Bytes::new(camera.ring_least_bytes.unwrap_or_default()));
+            camera.is_enlarged = size > spec.size;
+            camera.size_bytes = made(spec, size).size.get();
+            needed = needed.saturating_add(rounded(spec, size));
+        }
+        // Of one that is recorded to the daemon has said it.
+        if let Some(planned) = planned {
+            let (size, keep) = (Bytes::new(camera.size_bytes), spec.keep);
+            let room = Room { size, is_ring: true, keep, ahead: planned.ring_ahead_bytes };
             camera.seconds_kept = Some(room.lasts(Bytes::ZERO, spec.rate));
         }
-        needed = needed.saturating_add(rounded(spec, size));
     }
     for (camera, spec) in cameras.iter_mut().zip(&file.cameras) {
         let wanted = spec.keep.map(|keep| keep.as_secs());
@@ -308,7 +311,7 @@ fn rounded(spec: &Spec, size: Bytes) -> Bytes {
 fn made(spec: &Spec, size: Bytes) -> Room {
     let size = rounded(spec, size);
     let size = spec.grow_to.map_or(size, |limit| limit.max(size));
-    Room { size, is_ring: spec.ring, keep: spec.keep }
+    Room { size, is_ring: spec.ring, keep: spec.keep, ahead: Bytes::ZERO }
 }
 
 /// The smallest ring that the daemon takes for a camera whose volume is to be made.

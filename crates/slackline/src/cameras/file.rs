@@ -78,12 +78,20 @@ pub struct Spec {
 impl Spec {
     /// The size of its ring, where the daemon takes none of less than `least` for its contract: what
     /// the file says; or what its `keep` comes to, and twice the least, since the daemon's windows
-    /// are longer for some minutes where its host was late.
+    /// are longer for some minutes where its host was late. Half of the least is given up ahead, so
+    /// that so much more than `keep` comes to holds it.
     pub fn ring_size(&self, least: Bytes) -> Bytes {
-        match self.is_size_by_keep {
-            true => self.size.max(least.saturating_add(least).round_up(RING_OF)),
-            false => self.size,
+        if !self.is_size_by_keep {
+            return self.size;
         }
+        let kept = self.keep.map_or(Bytes::ZERO, |keep| self.rate.bytes_in(keep));
+        let room = least.saturating_add(least.max(kept)).min(Bytes::OUTSIDE_MAX);
+        self.size.max(room.round_up(RING_OF))
+    }
+
+    /// Its buffer under a contract of this rate.
+    pub fn buffer_for(&self, rate: Rate) -> usize {
+        buffer_for(rate).as_usize().min(self.buffer_max).max(self.buffer)
     }
 
     /// The contract of this rate, in blocks that are chosen where the file names none.

@@ -186,6 +186,11 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
         }
         opened => opened?,
     };
+    // What its ring gives up ahead of it is known since it is open.
+    let room = match room.is_ring {
+        true => client.volume(&spec.volume).map_or(room, |volume| Room::of(spec, &volume)),
+        false => room,
+    };
     camera.opened(writer.stream(), contract, length, room);
     Ok(writer)
 }

@@ -142,6 +142,11 @@ pub struct PlannedStream {
     #[serde(with = "quantity", default)]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub ring_least_bytes: Bytes,
+    /// How much of its size a ring would give up ahead of each one, at the most; zero where the list
+    /// does not say that it writes.
+    #[serde(with = "quantity", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub ring_ahead_bytes: Bytes,
 }
 
 /// The first that would not be admitted.
