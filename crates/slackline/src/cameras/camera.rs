@@ -22,7 +22,7 @@ use units::{Bytes, Rate};
 /// Whether its command gives bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Feed {
-    /// It is not started before its volume was opened once.
+    /// It is not started before its volume was opened once, unless there is no daemon.
     Waits,
     /// It was started, and has given nothing yet.
     Starts,
@@ -41,6 +41,16 @@ pub enum Store {
     Open,
     /// No, and the state has this name, for this reason.
     No(&'static str, String),
+}
+
+/// The state of a camera for which there is no daemon.
+pub const AWAY: &str = "no daemon";
+
+impl Store {
+    /// There is no daemon.
+    fn is_away(&self) -> bool {
+        matches!(self, Self::No(state, _) if *state == AWAY)
+    }
 }
 
 /// What comes next for the daemon.
@@ -189,12 +199,13 @@ impl Camera {
         self.inner().opened
     }
 
-    /// Waits until its volume was opened once, or so long; whether it was.
-    pub fn opened_within(&self, time: Duration) -> bool {
+    /// Waits until its bytes are wanted, or so long; whether they are: its volume was opened once, or
+    /// there is no daemon, and they wait for it as they do when it has gone.
+    pub fn wanted_within(&self, time: Duration) -> bool {
         let inner = self.inner();
-        let waits = |inner: &mut Inner| !inner.opened;
-        let waited = self.news.wait_timeout_while(inner, time, waits);
-        waited.expect("no thread panics while it holds a camera").0.opened
+        let is_wanted = |inner: &Inner| inner.opened || inner.store.0.is_away();
+        let waited = self.news.wait_timeout_while(inner, time, |inner| !is_wanted(inner));
+        is_wanted(&waited.expect("no thread panics while it holds a camera").0)
     }
 
     /// Its command was started.
@@ -382,9 +393,10 @@ impl Camera {
         let since = if known { inner.store.1 } else { SystemTime::now() };
         inner.store = (Store::No(state, why.into()), since);
         drop(inner);
+        self.news.notify_all();
         if !known {
             let kind = match state {
-                "no daemon" => "no_daemon",
+                AWAY => "no_daemon",
                 "stream closed" => "stream_closed",
                 word => word,
             };

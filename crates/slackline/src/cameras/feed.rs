@@ -22,7 +22,7 @@ use std::time::Instant;
 pub fn run(camera: &Camera, ended: &AtomicBool) {
     let mut back_off = BackOff::new(camera.spec.retry);
     // What nobody would take is not asked for.
-    while !camera.opened_within(LOOK) && !ended.load(Ordering::Relaxed) {}
+    while !camera.wanted_within(LOOK) && !ended.load(Ordering::Relaxed) {}
     while !ended.load(Ordering::Relaxed) {
         let began = Instant::now();
         camera.started();
