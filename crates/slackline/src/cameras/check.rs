@@ -243,6 +243,11 @@ fn ring_too_small(found: &Found) -> Option<Failure> {
     );
     let next = match camera.recorded_bytes {
         None => format!("make its `size` {least} at least, or its `rate` or `block` smaller"),
+        Some(0) => format!(
+            "nothing is recorded in it: `slackline volume delete {}`, and make its `size` {least} at \
+             least; or make its `rate` or `block` smaller",
+            report::quoted(&camera.volume)
+        ),
         Some(_) => format!(
             "record to a new ring of {least} at least (another `volume`), or make its `rate` or \
              `block` smaller"

@@ -27,10 +27,12 @@ pub fn run(camera: &Camera, client: &Client, number: usize, turn: &AtomicUsize) 
         std::thread::sleep(Duration::from_millis(5));
     }
     let (mut soon, mut later) = (BackOff::new(ASK_AGAIN), BackOff::new(ASK_AGAIN_LATER));
+    let mut made = None;
     loop {
-        let carried = open(camera, client);
+        let carried = open(camera, client, &mut made);
         turn.fetch_max(number + 1, Ordering::Release);
         let carried = carried.and_then(|writer| {
+            made = None;
             soon.reset();
             later.reset();
             carry(camera, writer)
@@ -39,6 +41,10 @@ pub fn run(camera: &Camera, client: &Client, number: usize, turn: &AtomicUsize) 
             Ok(()) => return camera.closed(),
             Err(why_not) => why_not,
         };
+        // A refusal leaves things as they were: who corrects the file gets a volume as it says then.
+        if let Some(volume) = made.take_if(|_| !why_not.soon || camera.is_over()) {
+            made = unmake(client, volume);
+        }
         camera.refused(why_not.state, &why_not.what, &why_not.next);
         if camera.is_over() && camera.unsaved() == 0 {
             return;
@@ -95,6 +101,22 @@ impl From<Error> for WhyNot {
     }
 }
 
+impl WhyNot {
+    /// The same of a volume that was there already, and has nothing.
+    fn of_an_empty(self, volume: &str) -> Self {
+        if self.state != "failed" {
+            return self;
+        }
+        let quoted = report::quoted(volume);
+        let next = format!(
+            "{}; nothing is recorded in volume {volume}: `slackline volume delete {quoted}` has it made \
+             anew as the file says",
+            self.next
+        );
+        Self { next, ..self }
+    }
+}
+
 fn full(camera: &Camera) -> WhyNot {
     let (volume, quoted) = (&camera.spec.volume, report::quoted(&camera.spec.volume));
     WhyNot {
@@ -121,8 +143,21 @@ fn no_ring(camera: &Camera) -> WhyNot {
     }
 }
 
-/// Opens its volume for writing, behind what it has; makes it where there is none.
-fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
+/// Removes a volume that was made for a stream which was refused, by its number, where nobody has
+/// used it since; gives it back where it is still there.
+fn unmake(client: &Client, made: String) -> Option<String> {
+    match client.volume(&made) {
+        Ok(volume) if volume.length_bytes.is_zero() && volume.streams == 0 => {
+            client.volume_delete(&made).err().map(|_| made)
+        }
+        Err(error) if error.code() != Some(Code::NoSuchVolume) => Some(made),
+        _ => None,
+    }
+}
+
+/// Opens its volume for writing, behind what it has; makes it where there is none, and says so by its
+/// number.
+fn open(camera: &Camera, client: &Client, made: &mut Option<String>) -> Result<Writer, WhyNot> {
     let spec = &camera.spec;
     match client.volume(&spec.volume) {
         Err(error) if error.code() == Some(Code::NoSuchVolume) => {
@@ -133,7 +168,8 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
             };
             let new = VolumeCreate::new(&spec.volume, size);
             let placement = thin_placement(spec.thin);
-            client.volume_create(&VolumeCreate { ring, keep_ns, placement, ..new })?;
+            let new = VolumeCreate { ring, keep_ns, placement, ..new };
+            *made = Some(client.volume_create(&new)?.by_number());
         }
         other => {
             let there = other?.ring;
@@ -183,6 +219,9 @@ fn open(camera: &Camera, client: &Client) -> Result<Writer, WhyNot> {
         // With what it asked for lately it does not fit any more: with the file's it may.
         Err(error) if error.code() == Some(Code::Refused) && camera.reset_rate() => {
             return Err(WhyNot { soon: true, ..error.into() });
+        }
+        Err(error) if made.is_none() && length.is_zero() => {
+            return Err(WhyNot::from(error).of_an_empty(&spec.volume));
         }
         opened => opened?,
     };

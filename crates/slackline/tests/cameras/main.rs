@@ -6,6 +6,7 @@
 
 mod beside;
 mod pages;
+mod starting;
 #[path = "../support/mod.rs"]
 mod support;
 mod ten;
