@@ -252,7 +252,6 @@ fn carry(camera: &Camera, mut writer: Writer) -> Result<(), WhyNot> {
                     rung = idle;
                     writer.flush().map_err(Error::from)?;
                 }
-                camera.unstuck();
             }
             // Also hears where there is no daemon any more.
             Next::Nothing if idle.elapsed() >= IDLE => {
@@ -267,6 +266,9 @@ fn carry(camera: &Camera, mut writer: Writer) -> Result<(), WhyNot> {
             }
         }
         let now = writer.durable();
+        if now > durable {
+            camera.unstuck();
+        }
         if !camera.durable(now) || now > durable {
             (due, durable) = (Instant::now(), now);
         } else if due.elapsed() >= DURABLE_WITHIN {
@@ -276,6 +278,7 @@ fn carry(camera: &Camera, mut writer: Writer) -> Result<(), WhyNot> {
                 Ok(now) => (due, durable) = (Instant::now(), now),
                 Err(error) => return Err(ended(camera, writer, error)),
             }
+            camera.unstuck();
             camera.durable(durable);
         }
         renegotiate(camera, &mut writer)?;
