@@ -10,7 +10,7 @@
 use crate::naming::Durable;
 use crate::{Client, Code, Error};
 use units::{Bytes, Duration, Rate};
-use wire::control::{Stream, Volume};
+use wire::control::{Contract, Stream, Volume};
 
 /// How much more a volume gets at a time: what this many seconds of the contract bring.
 const STEP_SECONDS: u64 = 60;
@@ -28,6 +28,7 @@ const LEAST: Bytes = Bytes::mib(1);
 
 #[derive(Debug)]
 pub(crate) struct Growing {
+    stream: u64,
     volume: String,
     size: Bytes,
     limit: Bytes,
@@ -45,21 +46,30 @@ pub(crate) struct Growing {
 impl Growing {
     /// The volume that `stream` writes, and that grows up to `limit`.
     pub(crate) fn new(stream: &Stream, volume: &Volume, limit: Bytes) -> Self {
-        let rate = stream.contract.rate_bytes_per_second;
-        let block = stream.contract.block_bytes;
-        let window = stream.window_bytes.max(stream.contract.burst_bytes);
-        Self {
+        let mut this = Self {
+            stream: stream.id,
             // Another one may come to have its name.
             volume: volume.by_number(),
             size: volume.size_bytes,
             limit,
-            ahead: in_seconds(rate, AHEAD_SECONDS).saturating_add(window).saturating_add(block),
-            step: in_seconds(rate, STEP_SECONDS).max(STEP_MIN),
+            ahead: Bytes::ZERO,
+            step: Bytes::ZERO,
             again: Bytes::ZERO,
             look: Bytes::ZERO,
-            look_step: in_seconds(rate, LOOK_SECONDS).max(Bytes::new(1)),
+            look_step: Bytes::ZERO,
             refused: None,
-        }
+        };
+        this.follow(&stream.contract, stream.window_bytes);
+        this
+    }
+
+    /// Its contract is another one now, whoever changed it: what it has room for lasts as long.
+    pub(crate) fn follow(&mut self, contract: &Contract, window: Bytes) {
+        let (rate, block) = (contract.rate_bytes_per_second, contract.block_bytes);
+        let window = window.max(contract.burst_bytes);
+        self.ahead = in_seconds(rate, AHEAD_SECONDS).saturating_add(window).saturating_add(block);
+        self.step = in_seconds(rate, STEP_SECONDS).max(STEP_MIN);
+        self.look_step = in_seconds(rate, LOOK_SECONDS).max(Bytes::new(1));
     }
 
     /// Whether a writer that goes on at `position` has to ask for more.
@@ -82,6 +92,9 @@ impl Growing {
             self.look = position.saturating_add(self.look_step);
             if let Ok(volume) = client.volume(&self.volume) {
                 self.size = volume.size_bytes;
+            }
+            if let Ok(stream) = client.stream(self.stream) {
+                self.follow(&stream.contract, stream.window_bytes);
             }
         }
         let needed = position.saturating_add(self.ahead).saturating_sub(self.size);
@@ -118,4 +131,40 @@ impl Growing {
 
 fn in_seconds(rate: Rate, seconds: u64) -> Bytes {
     rate.bytes_in(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A contract that became four times as large had a quarter of the time for the daemon's answer.
+    #[test]
+    fn what_is_asked_for_ahead_lasts_as_long_under_another_contract() {
+        let contract = |megabytes: u64| Contract {
+            rate_bytes_per_second: Rate::per_second(megabytes * 1_000_000),
+            block_bytes: Bytes::MIB,
+            burst_bytes: Bytes::MIB,
+        };
+        let mut growing = Growing {
+            stream: 1,
+            volume: "/1".into(),
+            size: Bytes::new(100_000_000),
+            limit: Bytes::GIB,
+            ahead: Bytes::ZERO,
+            step: Bytes::ZERO,
+            again: Bytes::ZERO,
+            look: Bytes::MAX,
+            look_step: Bytes::ZERO,
+            refused: None,
+        };
+        let at = Bytes::new(50_000_000);
+        growing.follow(&contract(1), Bytes::mib(4));
+        assert!(!growing.is_due(at), "50 MB are 50 s");
+        growing.follow(&contract(4), Bytes::mib(4));
+        assert!(growing.is_due(at), "50 MB are 12 s");
+        assert_eq!(
+            (growing.step, growing.look_step),
+            (Bytes::new(240_000_000), Bytes::new(20_000_000))
+        );
+    }
 }

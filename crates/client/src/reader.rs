@@ -283,8 +283,11 @@ impl Reader {
     /// # Errors
     /// Where admission refuses; the contract stays.
     pub fn set_contract(&mut self, contract: Contract) -> Result<()> {
-        self.client.stream_change(self.stream, contract)?;
+        let stream = self.client.stream_change(self.stream, contract)?;
         self.contract = contract;
+        if let Carrier::Shared(reader) = &mut self.carrier {
+            reader.window.widen(stream.window_bytes);
+        }
         Ok(())
     }
 

@@ -268,8 +268,9 @@ impl Updater {
     /// # Errors
     /// Where admission refuses; the contract stays.
     pub fn set_contract(&mut self, contract: Contract) -> Result<()> {
-        self.client.stream_change(self.number, contract)?;
+        let stream = self.client.stream_change(self.number, contract)?;
         self.contract = contract;
+        self.stream.window.widen(stream.window_bytes);
         Ok(())
     }
 

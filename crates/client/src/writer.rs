@@ -185,8 +185,14 @@ impl Writer {
     /// # Errors
     /// Where admission refuses; the contract stays.
     pub fn set_contract(&mut self, contract: Contract) -> Result<()> {
-        self.client.stream_change(self.stream, contract)?;
+        let stream = self.client.stream_change(self.stream, contract)?;
         self.contract = contract;
+        if let Some(growing) = &mut self.growing {
+            growing.follow(&stream.contract, stream.window_bytes);
+        }
+        if let Carrier::Shared(writer) = &mut self.carrier {
+            writer.window.widen(stream.window_bytes);
+        }
         Ok(())
     }
 

@@ -41,6 +41,8 @@ pub struct Client {
     data: Memory,
     /// The first part of the data once more, twice, one behind the other.
     ring: Option<Ring>,
+    /// So much of the data is known to this process.
+    populated: usize,
     control: Arc<Control>,
     mode: Mode,
     capacity: u64,
@@ -121,6 +123,7 @@ impl Client {
         Ok(Self {
             data,
             ring: None,
+            populated: 0,
             control,
             mode,
             capacity,
@@ -150,10 +153,20 @@ impl Client {
     pub fn populate(&mut self, window: Bytes) {
         let len = usize::try_from(window.get()).unwrap_or(usize::MAX).min(self.data.len());
         let rights = if self.mode == Mode::Read { Rights::Read } else { Rights::Write };
-        self.ring = self.data.ring(len, rights).ok();
+        (self.ring, self.populated) = (self.data.ring(len, rights).ok(), len);
         match &self.ring {
             Some(ring) => ring.populate(rights),
             None => self.data.populate(0, len, rights),
+        }
+    }
+
+    /// The window is so long from now on: what it has more is made known to this process, too.
+    pub fn widen(&mut self, window: Bytes) {
+        let len = usize::try_from(window.get()).unwrap_or(usize::MAX).min(self.data.len());
+        if len > self.populated {
+            let rights = if self.mode == Mode::Read { Rights::Read } else { Rights::Write };
+            self.data.populate(self.populated, len - self.populated, rights);
+            self.populated = len;
         }
     }
 

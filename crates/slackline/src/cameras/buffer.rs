@@ -42,6 +42,11 @@ impl Buffer {
         Self { held, waiting, base: 0, held_bytes: 0, waiting_bytes: 0, max }
     }
 
+    /// It may hold so many bytes from now on, where that is more.
+    pub fn widen(&mut self, max: usize) {
+        self.max = self.max.max(max);
+    }
+
     /// Takes whole packets, at most [`PIECE`]; gives how many bytes were dropped for them.
     pub fn push(&mut self, bytes: &[u8]) -> u64 {
         assert!(bytes.len() <= PIECE, "a piece at a time");
@@ -189,6 +194,16 @@ mod tests {
         // A daemon that dies now, and had made nothing durable, has lost the first piece.
         let resumed = buffer.resume(0);
         assert_eq!((resumed.missing, resumed.again), (PIECE as u64, 3 * PIECE as u64));
+    }
+
+    #[test]
+    fn a_buffer_becomes_larger_and_never_smaller() {
+        let mut buffer = Buffer::new(PIECE);
+        buffer.push(&[0; PIECE]);
+        buffer.widen(2 * PIECE);
+        assert_eq!(buffer.push(&[1; PIECE]), 0);
+        buffer.widen(PIECE);
+        assert_eq!((buffer.waiting(), buffer.max()), (2 * PIECE as u64, 2 * PIECE as u64));
     }
 
     #[test]

@@ -322,6 +322,12 @@ impl Camera {
         inner.buffer.held() > 0
     }
 
+    /// Its contract, as the daemon was last seen to have it; none where there is no stream.
+    pub fn contract(&self) -> Option<Contract> {
+        let inner = self.inner();
+        inner.contract.filter(|_| inner.stream.is_some())
+    }
+
     /// The rate to ask for when the volume is opened.
     pub fn rate(&self) -> Rate {
         self.inner().terms.now()
@@ -337,6 +343,7 @@ impl Camera {
             Resumed { again: 0, missing: 0, foreign: 0 }
         };
         (inner.contract, inner.stream) = (Some(contract), Some(stream));
+        inner.buffer.widen(self.spec.buffer_for(contract.rate_bytes_per_second));
         (inner.changes, inner.asks) = (inner.changes + 1, false);
         (inner.length, inner.room, inner.taken) = (length, room, Instant::now());
         let since = inner.store.1.elapsed().unwrap_or_default();
@@ -461,6 +468,7 @@ impl Camera {
         let mut inner = self.inner();
         let before = inner.terms.now();
         inner.terms.granted(rate);
+        inner.buffer.widen(self.spec.buffer_for(rate));
         (inner.changes, inner.asks, inner.is_others) = (inner.changes + 1, false, false);
         if let Some(contract) = &mut inner.contract {
             contract.rate_bytes_per_second = rate;
@@ -590,6 +598,7 @@ impl Camera {
             return;
         }
         inner.terms.set(rate);
+        inner.buffer.widen(self.spec.buffer_for(rate));
         inner.is_others = true;
         drop(inner);
         let what =

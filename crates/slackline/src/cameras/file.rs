@@ -63,8 +63,10 @@ pub struct Spec {
     pub block: Option<Bytes>,
     /// The burst; none for one block.
     pub burst: Option<Bytes>,
-    /// Memory between the command and the medium, at the most.
+    /// Memory between the command and the medium, at the most, under a contract of `rate`.
     pub buffer: usize,
+    /// The same under a larger one.
+    pub buffer_max: usize,
     /// Its bytes come in whole packets of so many.
     pub packet: usize,
     /// The command is ended when it gives no byte for so long.
@@ -249,15 +251,33 @@ impl File {
         } else {
             None
         };
-        match most {
-            Some(what) => Err(Failure::usage(format!("{at}: {what}"), "make two files of it")),
-            None => Ok(Self { cameras, status: parsed.status }),
+        if let Some(what) = most {
+            return Err(Failure::usage(format!("{at}: {what}"), "make two files of it"));
         }
+        share(&mut cameras, BUFFERS_MAX.get() - buffers);
+        Ok(Self { cameras, status: parsed.status })
     }
 
     /// Memory of all buffers, at the most.
     pub fn buffers(&self) -> Bytes {
-        Bytes::new(self.cameras.iter().map(|spec| spec.buffer as u64).sum())
+        Bytes::new(self.cameras.iter().map(|spec| spec.buffer_max as u64).sum())
+    }
+}
+
+/// What lasts for [`BUFFER_LASTS`] at this rate.
+fn buffer_for(rate: Rate) -> Bytes {
+    rate.bytes_in(BUFFER_LASTS).max(Bytes::mib(4)).min(BUFFER_MAX)
+}
+
+/// Larger contracts make buffers larger by `spare` in all at the most.
+fn share(cameras: &mut [Spec], spare: u64) {
+    let more = |spec: &Spec| (spec.buffer_max - spec.buffer) as u64;
+    let all: u64 = cameras.iter().map(more).sum();
+    if all > spare {
+        for spec in cameras {
+            let part = u128::from(more(spec)) * u128::from(spare) / u128::from(all);
+            spec.buffer_max = spec.buffer + part as usize;
+        }
     }
 }
 
@@ -342,8 +362,9 @@ impl Entry {
         {
             return wrong(format!("a block of {block}"), "use a power of two from 4KiB to 16MiB");
         }
-        let by_default = rate.bytes_in(BUFFER_LASTS).max(Bytes::mib(4)).min(BUFFER_MAX);
-        let buffer = self.buffer.or(all.buffer).unwrap_or(by_default);
+        let named = self.buffer.or(all.buffer);
+        let buffer = named.unwrap_or_else(|| buffer_for(rate));
+        let buffer_max = named.unwrap_or_else(|| buffer_for(rate_max));
         if !(BUFFER_MIN..=BUFFER_MAX).contains(&buffer) {
             return wrong(
                 format!("a buffer of {buffer}"),
@@ -388,6 +409,7 @@ impl Entry {
             block,
             burst: self.burst.or(all.burst),
             buffer: buffer.as_usize(),
+            buffer_max: buffer_max.as_usize(),
             packet: packet.as_usize(),
             stall: time(stall),
             window,
@@ -466,6 +488,11 @@ mod tests {
         assert_eq!((&*yard.volume, yard.rate_max.get()), ("outside/yard", 16_000_000));
         assert_eq!((yard.command.join(" "), yard.packet), ("cat /dev/yard".into(), 1));
         assert_eq!(yard.buffer, 8 << 20);
+        // A larger contract has a larger buffer, unless the file says how large it is.
+        let at =
+            |spec: &Spec, megabytes: u64| spec.buffer_for(Rate::per_second(megabytes * 1_000_000));
+        assert_eq!([1, 2, 5, 8, 9].map(|rate| at(gate, rate) / 1_000_000), [40, 40, 100, 160, 160]);
+        assert_eq!((at(yard, 4), at(yard, 16)), (8 << 20, 8 << 20));
     }
 
     #[test]
@@ -541,5 +568,12 @@ mod tests {
         assert_eq!(parse(&cameras(CAMERAS_MAX, "1MiB")).unwrap().len(), CAMERAS_MAX);
         assert!(parse(&cameras(CAMERAS_MAX + 1, "1MiB")).unwrap_err().what.contains("256"));
         assert!(parse(&cameras(17, "1GiB")).unwrap_err().what.contains("16 GiB"));
+        // Also where all come to have the largest contract that they may ask for.
+        let by_rate =
+            cameras(CAMERAS_MAX, "1MiB").replace("buffer = '1MiB'", "rate_max = '40MB/s'");
+        let file = File::parse(Path::new("c.toml"), &by_rate).unwrap();
+        let buffers = file.buffers();
+        assert!(buffers <= BUFFERS_MAX && buffers > Bytes::mib(16_383), "{buffers}");
+        assert!(file.cameras.iter().all(|spec| spec.buffer == 20_000_000));
     }
 }

@@ -301,7 +301,9 @@ fn renegotiate(camera: &Camera, writer: &mut Writer) -> Result<(), WhyNot> {
     let Some((wish, measured)) = camera.wish() else { return Ok(()) };
     let mut next = Some(wish);
     while let Some(rate) = next.take() {
-        let contract = Contract { rate_bytes_per_second: rate, ..writer.contract() };
+        // Others may have changed its burst.
+        let now = camera.contract().unwrap_or_else(|| writer.contract());
+        let contract = Contract { rate_bytes_per_second: rate, ..now };
         match writer.set_contract(contract) {
             Ok(()) => camera.granted(rate, measured),
             Err(error) if error.problem().is_none() => return Err(error.into()),
