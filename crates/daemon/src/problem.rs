@@ -1,9 +1,9 @@
 //! A pool's errors as problems: the code for a program, and for a person one
 //! line that says what and one that says what to do next.
 
-use node::{DeviceError, Error, Refusal};
+use node::{DeviceError, DiskIndex, Error, Refusal};
 use report::{counted, percent};
-use store::StoreError;
+use store::{Fits, StoreError};
 use units::{Bytes, Rate};
 use wire::control::Service;
 use wire::{Code, Problem};
@@ -215,21 +215,49 @@ fn of_store(error: &StoreError) -> Problem {
     Problem::new(code, detail, next_step)
 }
 
+/// A disk has no room for its part of a volume.
+fn no_room(
+    disk: DiskIndex,
+    (asked, free, freeing): (Bytes, Bytes, Bytes),
+    fits: Option<&Fits>,
+) -> Problem {
+    let disk = disk.0;
+    // Two figures of three digits may look the same.
+    let lacks = asked.saturating_sub(free);
+    let mut what = format!(
+        "disk {disk} has {free} free, and {asked} of the volume would lie there: {lacks} more than it has"
+    );
+    if !freeing.is_zero() {
+        what += &format!("; {freeing} come free with the next commit");
+    }
+    let mut next = Vec::new();
+    if let Some(fits) = fits {
+        let disks: Vec<String> = fits.disks.iter().map(|disk| disk.0.to_string()).collect();
+        let disks = disks.join(",");
+        let create = format!("`slackline volume create NAME --size SIZE --disks {disks}`");
+        if fits.is_enough {
+            next.push(format!("make it on disks that have room for it: {create}"));
+        } else if fits.there > fits.most {
+            next.push(format!("ask for {} at the most, on other disks: {create}", fits.there));
+        }
+        if !fits.most.is_zero() && !fits.is_enough {
+            let more = if next.is_empty() { "make it" } else { "or on these disks" };
+            next.push(format!("{more} {} in all at the most", fits.most));
+        } else if !fits.most.is_zero() {
+            next.push(format!("or {} at the most on these disks", fits.most));
+        }
+    }
+    let rest = format!("delete or shrink a volume on disk {disk}");
+    next.push(if next.is_empty() { rest } else { format!("or {rest}") });
+    Problem::new(Code::PoolFull, what, next.join("; "))
+}
+
 /// Errors for want of space or memory.
 fn of_space(error: &Error) -> Problem {
     match error {
-        Error::PoolFull { asked, free } => Problem::new(
-            Code::PoolFull,
-            format!(
-                "{asked} of space was asked for, the disks asked have {free} free{}",
-                // Two figures of three digits may look the same.
-                match asked.saturating_sub(*free) {
-                    Bytes::ZERO => String::new(),
-                    lacks => format!(": {lacks} less"),
-                }
-            ),
-            "ask for less, or delete or shrink a volume",
-        ),
+        Error::PoolFull { disk, asked, free, freeing, fits } => {
+            no_room(*disk, (*asked, *free, *freeing), fits.as_deref())
+        }
         Error::VolumeFull { size } => Problem::new(
             Code::VolumeFull,
             format!("the write does not fit: the volume ends at {size}"),
@@ -614,7 +642,7 @@ mod tests {
             Error::NoSuchStream { stream: node::StreamId(3) },
             Error::NoSuchDisk { disk, disks: 1 },
             Error::Invalid { what: "block", rule: "a power of two from 4 KiB to 32 MiB" },
-            Error::PoolFull { asked, free },
+            Error::PoolFull { disk, asked, free, freeing: free, fits: None },
             Error::VolumeFull { size },
             Error::BeyondEnd { size },
             Error::GivenUp { start: size },
@@ -637,6 +665,20 @@ mod tests {
                 assert!(!line.is_empty() && !line.contains('\n'), "{error:?}: {line}");
             }
         }
+        let fits = |disks: &[u16], there, is_enough| {
+            let disks = disks.iter().map(|&disk| DiskIndex(disk)).collect();
+            let fits = Some(Box::new(Fits { most: Bytes::mib(9), disks, there, is_enough }));
+            of(&Error::PoolFull { disk, asked, free, freeing: Bytes::ZERO, fits }).next_step
+        };
+        let there = fits(&[1, 3], Bytes::mib(40), true);
+        assert!(
+            there.contains("--disks 1,3`; or 9 MiB at the most on these disks; or del"),
+            "{there}"
+        );
+        let larger = fits(&[2], Bytes::mib(20), false);
+        assert!(larger.contains("ask for 20 MiB at the most, on other disks"), "{larger}");
+        let grown = fits(&[], Bytes::ZERO, false);
+        assert!(grown.starts_with("make it 9 MiB in all at the most; or delete"), "{grown}");
         let failed = errors.iter().find(|error| matches!(error, Error::Device { .. }));
         let failed = of(failed.expect("it is among them"));
         assert!(failed.detail.contains("Input/output error"), "the errno in words");

@@ -441,7 +441,7 @@ fn a_volume_grows_ahead_of_its_recording_and_gives_back_what_is_left() {
     // The pool is full before the limit: that is said, and what came before it is kept.
     let record = ["record", "w", "--create", "8MiB", "--grow-to", "10GiB", "--rate", "1MB/s"];
     let all = noise(10, 240_000_000).bytes();
-    dir.run_with(&record, &all).failed(1, &["have 0 B free"]);
+    dir.run_with(&record, &all).failed(1, &["has 0 B free"]);
     let kept = held("w");
     assert!(kept.len() > 100 << 20 && all.starts_with(&kept), "{}", kept.len());
 }

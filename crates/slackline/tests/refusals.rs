@@ -143,6 +143,37 @@ fn wrong_usage_is_told_to_a_program_as_json() {
     dir.run(&["volume", "--json", "--help"]).succeeded();
 }
 
+/// The refusal said "the disks asked have 31 MiB free", beside a disk with ten times as much.
+#[test]
+fn a_volume_that_does_not_fit_is_told_which_disk_is_full_and_where_it_fits() {
+    let dir = Scratch::new();
+    let profile = dir.text("profile.toml");
+    std::fs::write(&profile, support::PROFILE).unwrap();
+    let disks = [("a", 64), ("b", 256), ("c", 256)].map(|(name, mib)| {
+        let file = std::fs::File::create(dir.path(name)).unwrap();
+        file.set_len(mib << 20).unwrap();
+        dir.text(name)
+    });
+    let make = ["pool", "create", "test", "--profile", &profile];
+    dir.run(&[&make[..], &disks.each_ref().map(|disk| &**disk)].concat()).succeeded();
+    let _daemon = dir.serve(&disks);
+    let create = ["volume", "create", "v", "--size", "300MiB"];
+    let refused = dir.run(&create);
+    refused.failed(1, &["disk 0 has ", " free, and 100 MiB of the volume would lie there"]);
+    refused.failed(1, &["--disks 1,2`", "at the most on these disks", "on disk 0"]);
+    // A command that has no such option says the same.
+    let record = ["record", "v", "--create", "300MiB", "--rate", "1MB/s"];
+    dir.run_with(&record, b"x").failed(1, &["disk 0 has ", "volume create", "--disks 1,2`"]);
+    dir.run(&[&create[..], &["--disks", "1,2"]].concat()).succeeded();
+    dir.run(&["volume", "resize", "v", "1GiB"]).failed(1, &["disk 1 has ", " in all at the most"]);
+    // Before cameras are started: what all disks together have free is not what a volume can have.
+    let camera =
+        "[[camera]]\nname = 'gate'\nsize = '200MiB'\nrate = '100kB/s'\ncommand = ['true']\n";
+    std::fs::write(dir.path("cameras.toml"), camera).unwrap();
+    let check = dir.run(&["cameras", &dir.text("cameras.toml"), "--check"]);
+    check.failed(3, &["67 MiB on each disk", "disk 0 has ", "--disks 1,2"]);
+}
+
 /// What people type by a slip of the hand, or take for something else, is named as what it is.
 #[test]
 fn slips_of_the_hand_are_named() {
@@ -173,7 +204,7 @@ fn slips_of_the_hand_are_named() {
     let free = dir.run(&["status", "--json"]).json()["status"]["disks"][0]["free_bytes"].as_u64();
     let size = format!("{}B", free.unwrap() + (1 << 20));
     let create = ["volume", "create", "v", "--size", &size];
-    dir.run(&create).failed(1, &["was asked for", "free: 1 MiB less"]);
+    dir.run(&create).failed(1, &["of the volume would lie there: 1 MiB more than it has"]);
     // It was a volume of 20 bytes.
     let bare = dir.run(&["volume", "create", "v", "--size", "20"]);
     let said = "20 has no unit; write 20B, 20MiB or 20GB";

@@ -5,10 +5,24 @@ use crate::format::VERSION;
 use crate::geometry::{DISKS_MAX, PROFILE_MAX};
 use crate::names::{NAME_RULE, VOLUME_NAME_RULE};
 use crate::structure::Problem;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use units::Bytes;
+
+/// What would fit in place of a volume that does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fits {
+    /// The largest that the volume can be on its disks.
+    pub most: Bytes,
+    /// Of a new volume: disks that together have room for a larger one; none where there are none.
+    pub disks: Vec<DiskIndex>,
+    /// How large it can be on these.
+    pub there: Bytes,
+    /// That is as much as was asked for.
+    pub is_enough: bool,
+}
 
 /// Why a change to the volumes is refused; nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +93,8 @@ pub enum StoreError {
         free: Bytes,
         /// What comes free on that disk with the next commit.
         freeing: Bytes,
+        /// What would fit, of a volume that is made or grown.
+        fits: Option<Box<Fits>>,
     },
     /// The extent maps would not fit in a checkpoint.
     MetadataFull {
@@ -153,7 +169,7 @@ impl fmt::Display for StoreError {
             Self::DiskTwice { disk } => {
                 write!(f, "disk {} is named twice; name each disk of a placement once", disk.0)
             }
-            Self::NoSpace { disk, zone, asked, free, freeing } => {
+            Self::NoSpace { disk, zone, asked, free, freeing, .. } => {
                 let place = match zone {
                     Zone::Any => "",
                     Zone::Outer => " in its outer half",

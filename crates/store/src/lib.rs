@@ -25,6 +25,7 @@ mod change;
 mod checking;
 mod error;
 mod facts;
+mod fits;
 mod format;
 mod formatting;
 mod frontier;
@@ -68,7 +69,7 @@ pub use api::{
 };
 pub use blocks::Blocks;
 pub use checking::{Checking, Finding, Report, Severity};
-pub use error::{Damage, FormatError, OpenError, StoreError};
+pub use error::{Damage, Fits, FormatError, OpenError, StoreError};
 pub use format::{TABLES, VERSION};
 pub use formatting::Formatting;
 pub use geometry::{DISKS_MAX, PROFILE_MAX};

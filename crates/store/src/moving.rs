@@ -94,6 +94,7 @@ impl Store {
             asked: EXTENT,
             free: EXTENT * u64::from(free.free_in(&all)),
             freeing: self.space_on(disk).freeing,
+            fits: None,
         })?;
         let run = Run { start: extent, count: 1 };
         assert!(self.state.free[disk.as_usize()].take(run), "it was free");

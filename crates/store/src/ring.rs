@@ -57,11 +57,16 @@ pub(crate) fn ring_extents(size: Bytes, disks: usize, run: Bytes) -> Result<u32,
     if size < RING_MIN {
         return Err(StoreError::RingTooSmall { size, least: RING_MIN });
     }
-    let turn = disks as u64 * (run / EXTENT);
-    let step = turn / greatest_common(turn, GRAIN.into()) * u64::from(GRAIN);
+    let step = ring_step(disks, run);
     let extents = size.div_ceil(EXTENT).div_ceil(step).saturating_mul(step);
     let possible = u32::try_from(extents).ok().filter(|&n| u64::from(n) < EXTENTS_MAX);
     possible.ok_or(StoreError::TooLarge { size })
+}
+
+/// Of so many extents a ring is a whole number.
+pub(crate) fn ring_step(disks: usize, run: Bytes) -> u64 {
+    let turn = disks as u64 * (run / EXTENT);
+    turn / greatest_common(turn, GRAIN.into()) * u64::from(GRAIN)
 }
 
 fn greatest_common(a: u64, b: u64) -> u64 {

@@ -313,7 +313,13 @@ impl Store {
             false => extents_for(size)?,
         };
         self.trim_frontiers();
-        let runs = self.choose(&volume, extents)?;
+        let runs = self.choose(&volume, extents).map_err(|error| match error {
+            StoreError::NoSpace { disk, zone, asked, free, freeing, .. } => {
+                let fits = Some(self.fits(&volume, (size, is_ring)));
+                StoreError::NoSpace { disk, zone, asked, free, freeing, fits }
+            }
+            error => error,
+        })?;
         let described = volume_size_max(name.len(), disks.len(), count(&runs), extents);
         let thin = thin_described((placement.thin, is_ring), disks.len());
         let ring = ring_described(is_ring.then_some(0)) + thin;
@@ -738,6 +744,7 @@ impl Store {
                 asked: EXTENT * u64::from(wanted),
                 free: EXTENT * u64::from(free.free_in(&range)),
                 freeing: self.space_on(disk).freeing,
+                fits: Some(self.fits_here(volume)),
             })
         })
         .collect()

@@ -174,7 +174,7 @@ impl Store {
         let free = self.state.free[disk.as_usize()].longest_in(&range);
         let freeing = self.space_on(disk).freeing;
         let (asked, free) = (EXTENT * u64::from(count), EXTENT * u64::from(free));
-        StoreError::NoSpace { disk, zone, asked, free, freeing }
+        StoreError::NoSpace { disk, zone, asked, free, freeing, fits: None }
     }
 
     /// Refuses one more place where the map might not fit.

@@ -5,6 +5,7 @@ mod common;
 
 mod damage;
 mod document;
+mod fits;
 mod life;
 mod model;
 mod naming;

@@ -84,7 +84,7 @@ impl Model {
     }
     /// "No space" must be true.
     fn refused(&self, store: &Store, error: &StoreError, placement: &Placement, more: u64) {
-        let StoreError::NoSpace { disk, zone, asked, free, freeing } = error else {
+        let StoreError::NoSpace { disk, zone, asked, free, freeing, .. } = error else {
             panic!("{error}");
         };
         let k = placement.disks.len() as u64;

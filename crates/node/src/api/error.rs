@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use disk::BusShare;
-use store::StoreError;
+use store::{Fits, StoreError};
 use units::{Bytes, Duration, Rate};
 
 /// What went wrong; [`core::fmt::Display`] says what to do.
@@ -133,10 +133,15 @@ pub enum Error {
         what: &'static str,
         rule: &'static str,
     },
-    /// The pool (or the asked part of it) has not so much free space.
+    /// A disk has not so much free space as the volume, or more of it, would take there.
     PoolFull {
+        disk: DiskIndex,
         asked: Bytes,
         free: Bytes,
+        /// What comes free there with the next commit.
+        freeing: Bytes,
+        /// What would fit, of a volume that is made or grown.
+        fits: Option<Box<Fits>>,
     },
     /// The write does not fit in the volume.
     VolumeFull {

@@ -255,9 +255,10 @@ impl fmt::Display for Error {
                 )
             }
             Error::Invalid { what, rule } => write!(f, "{what} is not valid: {rule}"),
-            Error::PoolFull { asked, free } => write!(
+            Error::PoolFull { disk, asked, free, .. } => write!(
                 f,
-                "the pool has no room: {asked} asked, {free} free there; delete or shrink a volume, or add a disk"
+                "disk {} has no room: {asked} asked, {free} free there; delete or shrink a volume, or choose other disks",
+                disk.0
             ),
             Error::VolumeFull { size } => write!(
                 f,
@@ -440,7 +441,9 @@ impl From<StoreError> for Error {
             StoreError::NoSuchDisk { disk, disks } => {
                 Self::NoSuchDisk { disk, disks: disks as u16 }
             }
-            StoreError::NoSpace { asked, free, .. } => Self::PoolFull { asked, free },
+            StoreError::NoSpace { disk, asked, free, freeing, fits, .. } => {
+                Self::PoolFull { disk, asked, free, freeing, fits }
+            }
             other => Self::Store(other),
         }
     }

@@ -55,7 +55,9 @@ fn a_volume_that_cannot_be_is_refused_and_nothing_changes() {
     // All of the space can be had.
     driver.done(create("rest", space, free()));
     let told = driver.at_once(resize("film", Bytes::mib(5)));
-    assert_eq!(told, Err(Error::PoolFull { asked: Bytes::MIB, free: Bytes::ZERO }));
+    let Err(Error::PoolFull { disk, asked, free, fits, .. }) = told else { panic!("{told:?}") };
+    assert_eq!((asked, free), (Bytes::MIB, Bytes::ZERO));
+    assert!(disk.0 < 2 && fits.is_some_and(|fits| fits.most == Bytes::mib(4)));
 }
 
 /// A write of any bytes leaves those around it as they were: what was there, and zeros

@@ -22,10 +22,41 @@ struct Found {
     /// Room that volumes would take which are to be made, and what the pool has.
     needed_bytes: u64,
     free_bytes: u64,
+    /// The disk with the least room, where its share of them is more.
+    full: Option<Full>,
     /// Memory of all buffers in the supervisor at the most, and of all windows in the daemon.
     buffer_bytes: u64,
     window_bytes: u64,
     plan: Plan,
+}
+
+/// A volume lies on all disks, with the same share on each: it is full where one of them is.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Full {
+    disk: u16,
+    free_bytes: u64,
+    share_bytes: u64,
+    /// Disks that together have room for all that has to be made; none where there are none.
+    instead: Vec<u16>,
+}
+
+impl Full {
+    /// Of disks with so much free, for volumes of so much.
+    fn of(free: &[(u16, Bytes)], needed: Bytes) -> Option<Self> {
+        let share = |disks: usize| (needed / disks as u64).round_up(Bytes::MIB);
+        let mut free = free.to_vec();
+        free.sort_by_key(|&(disk, free)| (std::cmp::Reverse(free), disk));
+        let &(disk, least) = free.last()?;
+        if share(free.len()) <= least {
+            return None;
+        }
+        let holds = |count: &usize| share(*count) <= free[count - 1].1;
+        let count = (1..free.len()).rev().find(holds).unwrap_or(0);
+        let mut instead: Vec<u16> = free[..count].iter().map(|&(disk, _)| disk).collect();
+        instead.sort_unstable();
+        let share_bytes = share(free.len()).get();
+        Some(Self { disk, free_bytes: least.get(), share_bytes, instead })
+    }
 }
 
 #[derive(Serialize)]
@@ -152,11 +183,14 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
     }
     let free =
         status.disks.iter().fold(Bytes::ZERO, |sum, disk| sum.saturating_add(disk.free_bytes));
+    let each: Vec<_> = status.disks.iter().map(|disk| (disk.disk, disk.free_bytes)).collect();
+    let full = Full::of(&each, needed);
     let found = Found {
-        fits: plan.fits && needed <= free && cameras.iter().all(|camera| !camera.is_too_small()),
+        fits: plan.fits && full.is_none() && cameras.iter().all(|camera| !camera.is_too_small()),
         cameras,
         needed_bytes: needed.get(),
         free_bytes: free.get(),
+        full,
         buffer_bytes: file.buffers().get(),
         window_bytes: plan.window_bytes.get(),
         plan,
@@ -222,13 +256,26 @@ fn beyond_rate(camera: String, problem: Problem) -> Failure {
 }
 
 fn no_room(found: &Found) -> Option<Failure> {
+    let full = found.full.as_ref()?;
     let (needed, free) = (Bytes::new(found.needed_bytes), Bytes::new(found.free_bytes));
-    if needed <= free {
-        return None;
+    let mut what = format!("the volumes that have to be made take {needed}, ");
+    let mut next =
+        String::from("make `size` or `keep` smaller in the file, remove what nobody needs");
+    if needed > free {
+        what += &format!("and the pool has {free}");
+        next += ", or make a larger pool";
+    } else {
+        let (share, free) = (Bytes::new(full.share_bytes), Bytes::new(full.free_bytes));
+        what += &format!("{share} on each disk, and disk {} has {free} free", full.disk);
+        let disks: Vec<String> = full.instead.iter().map(u16::to_string).collect();
+        if !disks.is_empty() {
+            let disks = disks.join(",");
+            next += &format!(
+                ", or make them before on disks that have room: `slackline volume create NAME --size \
+                 SIZE --disks {disks}`, with --ring for a ring"
+            );
+        }
     }
-    let what = format!("the volumes that have to be made take {needed}, and the pool has {free}");
-    let next = "make `size` or `keep` smaller in the file, remove what nobody needs, or make a \
-                larger pool";
     Some(Failure { exit_code: REFUSED, ..Failure::new(what, next) })
 }
 
