@@ -1,6 +1,12 @@
 //! What becomes of the file behind a disk while it is served: nobody else should touch it, and somebody may.
 //!
 //! Invariant: damage that was seen once stays told, although what is written makes a file longer again.
+//!
+//! A file that was cut between two looks, and is as long again, has a hole where its last metadata lie: a
+//! pool's disk has bytes there, and nobody but a cut makes a hole of them. So the file system is asked
+//! whether there still are any, which reads no data. What is not seen: a file that somebody has written
+//! anew from end to end, as `cp` of an image does. Its times and its inode change with the daemon's own
+//! writes, or stay, and its bytes would have to be read.
 
 use crate::device::Device;
 use crate::error::PoolError;
@@ -14,6 +20,8 @@ use units::Bytes;
 pub(crate) struct DiskFile {
     file: File,
     size: u64,
+    /// Bytes near its end, which were there from the first; none where the file system knows of none.
+    last: Option<u64>,
     damage: OnceLock<String>,
 }
 
@@ -23,7 +31,8 @@ impl DiskFile {
         let failed = PoolError::io(device.spec.path(), "watch its file");
         let opened = device.file.try_clone().and_then(|file| Ok((file.metadata()?.len(), file)));
         let (size, file) = opened.map_err(failed)?;
-        Ok(Self { file, size, damage: OnceLock::new() })
+        let last = data_from(&file, store::last_label(Bytes::new(size)).get());
+        Ok(Self { file, size, last, damage: OnceLock::new() })
     }
 
     /// What somebody has done to it since; never of a block device.
@@ -44,11 +53,24 @@ impl DiskFile {
             );
         }
         let len = facts.len();
-        (len < self.size).then(|| {
+        if len < self.size {
             let [was, is] = [self.size, len].map(Bytes::new);
-            format!("its file was cut from {was} to {is}: what lay behind that is gone")
+            return Some(format!(
+                "its file was cut from {was} to {is}: what lay behind that is gone"
+            ));
+        }
+        let last = self.last?;
+        (data_from(&self.file, last) != Some(last)).then(|| {
+            "its file was cut and made longer again: what lay behind the cut is gone".into()
         })
     }
+}
+
+/// Where the first bytes of a file are that lie at `from` or behind; none where there are none, as far
+/// as its file system knows. (The place of this descriptor in the file is nobody's: all transfers say
+/// theirs.)
+fn data_from(file: &File, from: u64) -> Option<u64> {
+    crate::sys::data_from(file, from).ok()
 }
 
 #[cfg(test)]
@@ -65,7 +87,11 @@ mod tests {
             options.read(true).write(true).create(true).truncate(false);
             let file = options.open(&path).unwrap();
             file.set_len(8 << 20).unwrap();
-            DiskFile { file, size: 8 << 20, damage: OnceLock::new() }
+            use std::os::unix::fs::FileExt;
+            let label = store::last_label(Bytes::mib(8)).get();
+            file.write_all_at(b"the last label", label).unwrap();
+            let last = data_from(&file, label);
+            DiskFile { file, size: 8 << 20, last, damage: OnceLock::new() }
         };
         let cut = of();
         assert_eq!(cut.damage(), None);
@@ -73,6 +99,12 @@ mod tests {
         assert!(cut.damage().unwrap().contains("cut from 8 MiB to 1 MiB"), "{cut:?}");
         cut.file.set_len(8 << 20).unwrap();
         assert!(cut.damage().is_some());
+        // As long again before anybody looks.
+        let between = of();
+        assert!(between.last.is_some() && between.damage().is_none(), "{between:?}");
+        between.file.set_len(1 << 20).unwrap();
+        between.file.set_len(8 << 20).unwrap();
+        assert!(between.damage().unwrap().contains("made longer again"), "{between:?}");
         let removed = of();
         assert_eq!(removed.damage(), None);
         fs::remove_file(&path).unwrap();

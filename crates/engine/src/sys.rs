@@ -267,6 +267,18 @@ pub(crate) fn sharpen_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
+/// Where the first bytes of a file are that lie at `from` or behind, as far as its file system knows;
+/// reads none of them. The place of this descriptor in its file becomes another.
+///
+/// # Errors
+/// Where there are none (`ENXIO`), or the system does not say.
+pub(crate) fn data_from(file: &File, from: u64) -> io::Result<u64> {
+    let from = libc::off_t::try_from(from).map_err(io::Error::other)?;
+    // SAFETY: seeking touches no memory of ours.
+    let at = unsafe { libc::lseek(file.as_raw_fd(), from, libc::SEEK_DATA) };
+    u64::try_from(at).map_err(|_| io::Error::last_os_error())
+}
+
 /// Reserves `len` bytes for a file, so that a later write never finds no space.
 pub(crate) fn reserve(file: &File, len: Bytes) -> io::Result<()> {
     let len = libc::off_t::try_from(len.get()).map_err(|_| io::ErrorKind::FileTooLarge)?;

@@ -108,6 +108,11 @@ pub(crate) struct Geometry {
     pub(crate) last: u32,
 }
 
+/// Where the second label of a disk of this capacity lies: behind everything else.
+pub fn last_label(capacity: Bytes) -> Bytes {
+    Geometry::label(capacity, 1)
+}
+
 impl Geometry {
     /// The places on a disk of `capacity`; `None` where too little is left for
     /// volumes, or the disk is larger than extents can be counted.

@@ -72,7 +72,7 @@ pub use checking::{Checking, Finding, Report, Severity};
 pub use error::{Damage, Fits, FormatError, OpenError, StoreError};
 pub use format::{TABLES, VERSION};
 pub use formatting::Formatting;
-pub use geometry::{DISKS_MAX, PROFILE_MAX};
+pub use geometry::{DISKS_MAX, PROFILE_MAX, last_label};
 pub use giving_up::keep_seconds;
 pub use layout::{Field, Table};
 pub use names::{REMOVED_DIRECTORY, VOLUME_NAME_MAX};
