@@ -17,9 +17,8 @@
 //! ends the building; it begins anew.)
 
 use crate::api::{BLOCK, DiskIndex, VolumeId};
-use crate::change::{Change, Encoder, SCATTERED_SIZE, run_size, thin_described, volume_size_max};
+use crate::change::{Change, Encoder, SCATTERED_SIZE};
 use crate::format;
-use crate::ring::ring_described;
 use crate::runs::Freed;
 use crate::runs::Run;
 use crate::state::State;
@@ -154,7 +153,7 @@ impl Building {
                     self.check(volume)?;
                     State::describe(volume, &mut encoder);
                     self.reached = Reached::Volume(id, Some(0));
-                    described_size(volume)
+                    volume.described_max()
                 }
                 Some((&id, volume)) => {
                     let from = of_it.unwrap_or(0);
@@ -213,17 +212,6 @@ impl Building {
         self.body_checksum = checksum::joined(self.body_checksum, crc32c(bytes), len);
         self.body += len;
     }
-}
-
-/// What the description of a volume takes at the most, without its watermarks.
-fn described_size(volume: &Volume) -> u64 {
-    let runs = volume.slots.iter().map(|slot| slot.runs()).sum();
-    let owner = crate::change::ownership_size(volume.ownership);
-    let service = crate::change::service_size(volume.service);
-    let thin = thin_described((volume.placement.thin, volume.is_ring()), volume.slots.len());
-    let run = run_size(volume.placement.run) + ring_described(volume.ring) + thin;
-    let (fixed, recorded) = (owner + service + run, volume.recorded.size());
-    volume_size_max(volume.name.len(), volume.slots.len(), runs, 0) + fixed + recorded
 }
 
 /// The extents that a change gives to a volume, by disk; none where nobody knows any more,

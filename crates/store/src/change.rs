@@ -11,6 +11,7 @@ use crate::blocks::Blocks;
 use crate::format;
 use crate::geometry::DISKS_MAX;
 use crate::layout::Field;
+use crate::names::REMOVED_NAME_MAX;
 use crate::recorded::{More, Point};
 use crate::runs::Run;
 use crate::service;
@@ -123,12 +124,25 @@ pub(crate) fn times_size(times: Option<Times>) -> u64 {
     if times.is_none() { 0 } else { format::times::LEN as u64 }
 }
 
+/// Bytes that a volume's name counts as, for a volume of this kind.
+pub(crate) fn name_size(name: usize, ownership: Ownership) -> usize {
+    match ownership.kind() {
+        Ownership::DIRECTORY => name,
+        _ => name.max(REMOVED_NAME_MAX),
+    }
+}
+
+/// Bytes that more extents of a volume that is there take in a checkpoint at the most.
+pub(crate) fn growth_size(runs: usize, extents: u32) -> u64 {
+    (format::watermark::LEN * extents as usize + runs * format::run::LEN) as u64
+}
+
 /// Bytes that the description of a volume takes in a checkpoint at the most.
 pub(crate) fn volume_size_max(name: usize, disks: usize, runs: usize, extents: u32) -> u64 {
     let fixed = format::create::LEN + format::grow::LEN + format::length::LEN;
-    let written = format::written_each::LEN + format::watermark::LEN * extents as usize;
     let disk = format::volume_disk::LEN + format::run_list::LEN;
-    (fixed + name + written + disks * disk + runs * format::run::LEN) as u64
+    let fixed = fixed + format::written_each::LEN + name + disks * disk;
+    fixed as u64 + growth_size(runs, extents)
 }
 
 /// Bytes that each extent takes beside that which was written with holes.

@@ -13,6 +13,11 @@ pub const VOLUME_NAME_MAX: usize = 255;
 /// directory (`wire` has the same for programs).
 pub const REMOVED_DIRECTORY: &str = ".slackline-removed";
 
+/// A volume that is no directory counts in the metadata as if its name had so many bytes at the
+/// least: so a file that is removed while somebody has it open gets its name under
+/// [`REMOVED_DIRECTORY`] however full the pool is (`wire` has the same for programs).
+pub const REMOVED_NAME_MAX: usize = 64;
+
 /// What a volume's name must be.
 pub(crate) const VOLUME_NAME_RULE: &str = "1 to 255 bytes of any characters but control ones; parts between '/' are not empty, '.' or '..'";
 

@@ -7,7 +7,7 @@
 //! where there is room.
 
 use crate::api::{Ownership, Times, VolumeId};
-use crate::change::{Change, times_size};
+use crate::change::{Change, growth_size, name_size, times_size};
 use crate::error::StoreError;
 use crate::names::is_volume_name;
 use crate::store::Store;
@@ -30,10 +30,8 @@ impl Store {
         removed: Option<VolumeId>,
     ) -> Result<(), StoreError> {
         self.check_writable()?;
-        let more = self.check_renames(renames, removed)?;
-        if more > 0 {
-            self.check_metadata(more)?;
-        }
+        let [counted, bare] = self.check_renames(renames, removed)?;
+        self.check_names(counted, bare)?;
         if let Some(removed) = removed {
             self.delete(removed)?;
         }
@@ -44,19 +42,23 @@ impl Store {
         Ok(())
     }
 
-    /// Goes through the renames as they will be made. Gives the bytes that the names grow by.
+    /// Goes through the renames as they will be made. Gives the bytes that the metadata grow by: as names
+    /// count, and as they are.
     fn check_renames(
         &self,
         renames: &[(VolumeId, String)],
         removed: Option<VolumeId>,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<[i64; 2], StoreError> {
         let mut names = Names { store: self, held: BTreeMap::new() };
         let mut called: BTreeMap<VolumeId, &str> = BTreeMap::new();
+        let (mut counted, mut bare) = (0, 0);
         if let Some(id) = removed {
             let volume = self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
             names.held.insert(volume.name(), None);
+            let watermarks = growth_size(0, volume.extents() as u32);
+            counted -= (volume.described_max() + watermarks).cast_signed();
+            bare -= (volume.described_bare() + watermarks).cast_signed();
         }
-        let mut more = 0;
         for (id, name) in renames {
             let volume = self.volume(*id).filter(|_| removed != Some(*id));
             let volume = volume.ok_or(StoreError::NoSuchVolume { volume: *id })?;
@@ -69,10 +71,12 @@ impl Store {
             let before = called.insert(*id, name).unwrap_or(volume.name());
             names.held.insert(before, None);
             names.held.insert(name, Some(*id));
-            more += name.len().saturating_sub(volume.name().len()) as u64;
+            let count = |name: &str| name_size(name.len(), volume.ownership()) as i64;
+            counted += count(name) - count(before);
+            bare += name.len() as i64 - before.len() as i64;
         }
         names.check_places()?;
-        Ok(more)
+        Ok([counted, bare])
     }
 
     /// Says when a volume was last used.

@@ -6,7 +6,7 @@
 //! that an old pool whose metadata is full stays as small as it was.
 
 use crate::api::{Ownership, VolumeId};
-use crate::change::{Change, ownership_size};
+use crate::change::{Change, name_size, ownership_size};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -23,7 +23,9 @@ impl Store {
         self.check_writable()?;
         let volume = self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
         let before = volume.ownership();
-        let more = ownership_size(to).saturating_sub(ownership_size(before));
+        let name = volume.name().len();
+        let size = |whose| ownership_size(whose) + name_size(name, whose) as u64;
+        let more = size(to).saturating_sub(size(before));
         if more > 0 {
             self.check_metadata(more)?;
         }

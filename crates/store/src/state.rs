@@ -11,15 +11,12 @@
 use crate::api::{BLOCK, DiskIndex, EXTENT, RUN_MAX, Suspect, VolumeId, Zone};
 use crate::api::{KeptPolicy, Ownership};
 use crate::blocks::Blocks;
-use crate::change::{
-    Change, Decoder, Encoder, SCATTERED_SIZE, ownership_size, policy_size, run_size, service_size,
-    suspects_size, thin_described, times_size, volume_size_max,
-};
+use crate::change::{Change, Decoder, Encoder, SCATTERED_SIZE, policy_size, suspects_size};
 use crate::facts::NUMBER_MAX;
 use crate::format;
 use crate::geometry::Geometry;
 use crate::names::{below_number, is_volume_name, number_in};
-use crate::ring::{self, ring_described};
+use crate::ring;
 use crate::runs::{FreeMap, Freed, Run};
 use crate::volume::{BLOCKS, Volume};
 use alloc::borrow::Cow;
@@ -349,18 +346,17 @@ impl State {
     /// watermarks come to lie; but for extents that were written with holes, of which each
     /// takes [`SCATTERED_SIZE`] more.
     pub(crate) fn checkpoint_size_max(&self) -> u64 {
-        let volumes = self.volumes.values().map(|volume| {
-            let runs = volume.slots.iter().map(|slot| slot.runs()).sum();
-            let extents = volume.written.len() as u32;
-            volume_size_max(volume.name.len(), volume.slots.len(), runs, extents)
-                + ownership_size(volume.ownership)
-                + service_size(volume.service)
-                + run_size(volume.placement.run)
-                + thin_described((volume.placement.thin, volume.is_ring()), volume.slots.len())
-                + times_size(volume.times)
-                + ring_described(volume.ring)
-                + volume.recorded.size()
-        });
+        self.checkpoint_size_by(Volume::described_max)
+    }
+    /// The same, without what is kept for longer names.
+    pub(crate) fn checkpoint_size_bare(&self) -> u64 {
+        self.checkpoint_size_by(Volume::described_bare)
+    }
+    fn checkpoint_size_by(&self, described: impl Fn(&Volume) -> u64) -> u64 {
+        let volumes = self
+            .volumes
+            .values()
+            .map(|volume| described(volume) + volume.extents() * WATERMARK_SIZE);
         let suspects = self.suspects.iter().map(|list| suspects_size(list.len()));
         let fixed = (format::header::LEN + format::changes::LEN) as u64;
         let policy = policy_size(self.policy.as_ref());

@@ -15,13 +15,14 @@
 
 use crate::api::Ownership;
 use crate::api::{
-    BLOCK, CommitId, Disk, DiskIndex, EXTENT, Io, IoError, IoId, Location, Placement, Pool, Space,
-    Suspect, VolumeId,
+    BLOCK, CommitId, Disk, DiskIndex, EXTENT, Io, IoError, IoId, Location, Placement, Pool,
+    RUN_MAX, Space, Suspect, Times, VolumeId,
 };
 use crate::blocks::Blocks;
 use crate::building::{self, Building, Part, Reused};
 use crate::change::{
-    Change, Encoder, SCATTERED_SIZE, ownership_size, run_size, thin_described, volume_size_max,
+    Change, Encoder, SCATTERED_SIZE, growth_size, name_size, ownership_size, run_size,
+    thin_described, times_size, volume_size_max,
 };
 use crate::error::StoreError;
 use crate::facts::NUMBER_MAX;
@@ -30,7 +31,7 @@ use crate::frontier::Frontiers;
 use crate::geometry::{EXTENTS_MAX, Geometry};
 use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
-use crate::names::is_volume_name;
+use crate::names::{REMOVED_NAME_MAX, is_volume_name};
 use crate::recording::Recording;
 use crate::ring::{ring_described, ring_extents};
 use crate::runs::{Freed, Run, Wish};
@@ -320,7 +321,8 @@ impl Store {
             }
             error => error,
         })?;
-        let described = volume_size_max(name.len(), disks.len(), count(&runs), extents);
+        let name_size = name_size(name.len(), ownership);
+        let described = volume_size_max(name_size, disks.len(), count(&runs), extents);
         let thin = thin_described((placement.thin, is_ring), disks.len());
         let ring = ring_described(is_ring.then_some(0)) + thin;
         self.check_metadata(described + ownership_size(ownership) + run_size(run) + ring)?;
@@ -376,7 +378,7 @@ impl Store {
         if more > 0 {
             self.trim_frontiers();
             let runs = self.choose(&self.state.volumes[&id], extents)?;
-            self.check_metadata(volume_size_max(0, 0, count(&runs), more))?;
+            self.check_metadata(growth_size(count(&runs), more))?;
             self.stage(Change::Grow { volume: id, extents, runs });
         }
         Ok(())
@@ -702,12 +704,41 @@ impl Store {
     }
     /// Refuses `more` bytes of metadata that might not fit.
     pub(crate) fn check_metadata(&self, more: u64) -> Result<(), StoreError> {
+        self.check_needed(self.state.checkpoint_size_max() + more)
+    }
+    /// Refuses a checkpoint that takes so many bytes, and what is counted beside it.
+    fn check_needed(&self, described: u64) -> Result<(), StoreError> {
         let Scattered { there, reserved, .. } = self.scattered;
         let scattered = (there + reserved) * SCATTERED_SIZE;
-        let needed = self.state.checkpoint_size_max() + scattered + self.places_size() + more;
-        let needed = Bytes::new(needed).round_up(BLOCK);
+        let needed = Bytes::new(described + scattered + self.places_size()).round_up(BLOCK);
         let room = self.log.checkpoint_size();
         if needed > room { Err(StoreError::MetadataFull { needed, room }) } else { Ok(()) }
+    }
+    /// Refuses names that might not fit, of volumes that are there. They become longer by `counted`
+    /// bytes as names count ([`REMOVED_NAME_MAX`]), and by `bare` as they are: of that a pool which an
+    /// earlier program has filled may have too little room.
+    ///
+    /// [`REMOVED_NAME_MAX`]: crate::REMOVED_NAME_MAX
+    pub(crate) fn check_names(&self, counted: i64, bare: i64) -> Result<(), StoreError> {
+        if let Ok(more @ 1..) = u64::try_from(counted) {
+            return self.check_metadata(more);
+        }
+        match u64::try_from(bare) {
+            Ok(more @ 1..) => self.check_needed(self.state.checkpoint_size_bare() + more),
+            _ => Ok(()),
+        }
+    }
+    /// How many more volumes there is room for, each with a name of up to [`REMOVED_NAME_MAX`] bytes,
+    /// an owner, times, and an extent: room in the metadata, and one free extent for each on the first
+    /// disk, where the first one of a volume lies for which nothing else is said.
+    ///
+    /// [`REMOVED_NAME_MAX`]: crate::REMOVED_NAME_MAX
+    pub fn volumes_room(&self) -> u64 {
+        let described = volume_size_max(REMOVED_NAME_MAX, self.pool.disks.len(), 1, 1)
+            + format::owner::LEN as u64
+            + run_size(RUN_MAX)
+            + times_size(Some(Times::default()));
+        (self.room_for(0) / described).min(self.space_on(DiskIndex(0)).free / EXTENT)
     }
     fn resolve(&self, disks: &[DiskIndex]) -> Result<Vec<DiskIndex>, StoreError> {
         let all = self.pool.disks.len();

@@ -340,6 +340,12 @@ fn more_volumes_than_can_be_described_are_refused() {
     let mut store = open(&mut disks).unwrap().store;
     assert_eq!(store.volumes().len(), made);
     let id = store.volumes().next().unwrap().id();
+    // To the byte.
+    for letters in 65.. {
+        if store.rename(&[(id, "x".repeat(letters))], None).is_err() {
+            break;
+        }
+    }
     let error = store.resize(id, Bytes::mib(5)).unwrap_err();
     assert!(matches!(error, StoreError::MetadataFull { .. }), "{error}");
     store.delete(id).unwrap();

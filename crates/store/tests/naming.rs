@@ -217,3 +217,47 @@ fn the_volumes_of_a_pool_of_version_4_have_no_times_until_they_are_used() {
     let found = store.find("under/a/directory").unwrap();
     assert_eq!((found.id(), found.times().map(|times| times.modified)), (volume, Some(3)));
 }
+
+/// A file that was open could not be removed from a pool whose metadata were full.
+#[test]
+fn any_file_gets_the_name_of_a_removed_one_however_full_the_metadata_are() {
+    let mut disks = new_pool(1, &[Bytes::mib(8)]);
+    let mut store = open(&mut disks).unwrap().store;
+    let (made, full) = fill_with_volumes(&mut store, "v");
+    assert!(matches!(full, StoreError::MetadataFull { .. }), "{full}");
+    while store.reserve_scattered() {}
+    store.set_clock(7);
+    made.iter().for_each(|id| store.note_length(*id, Bytes::ZERO));
+    let name = |prefix: &str, number: usize| format!("{prefix}{number:0>62}");
+    for (number, id) in made.iter().enumerate() {
+        store.rename(&[(*id, name("a/", number))], None).unwrap();
+    }
+    assert!(store.rename(&[(made[0], "x".repeat(90))], None).is_err());
+    // In the place of another one that goes there is room for a longer name, and for that of one that stays.
+    store.rename(&[(made[0], "x".repeat(90))], Some(made[1])).unwrap();
+    store.rename(&[(made[2], name("b/", 2)), (made[3], name("a/", 2))], None).unwrap();
+    assert!(commit(&mut store, &mut disks));
+    let after = open(&mut disks).unwrap().store;
+    assert_eq!((after.volumes().len(), names(&after)), (made.len() - 1, names(&store)));
+}
+
+/// `df -i` promises them.
+#[test]
+fn there_is_room_for_as_many_volumes_as_is_said() {
+    let mut disks = new_pool(2, &[Bytes::mib(900), Bytes::mib(500)]);
+    let mut store = open(&mut disks).unwrap().store;
+    store.set_clock(7);
+    let any = Placement::default();
+    let hers = Ownership { uid: 7, gid: 7, mode: 0o644 };
+    let promised = store.volumes_room();
+    assert!(promised > 400, "{promised}");
+    for number in 0..promised {
+        let id = store.create_owned(&format!("{number:0>64}"), Bytes::ZERO, &any, hers).unwrap();
+        store.resize(id, EXTENT).unwrap();
+        store.note_length(id, EXTENT);
+        assert!(store.volume(id).unwrap().times().is_some());
+        let left = store.volumes_room();
+        assert!(left >= promised - 1 - number, "{left} are left of {promised} behind {number}");
+    }
+    assert!(commit(&mut store, &mut disks));
+}

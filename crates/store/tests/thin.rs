@@ -406,7 +406,7 @@ fn places_are_refused_where_the_metadata_are_full_and_what_was_promised_settles(
     assert!(names.len() < 100);
     while store.reserve_scattered() {}
     // Room for some hundred places.
-    made[..130].iter().for_each(|id| store.delete(*id).unwrap());
+    made[..80].iter().for_each(|id| store.delete(*id).unwrap());
     let places = (0..900).take_while(|n| store.place(there, n * 2).is_ok()).count();
     assert!((300..700).contains(&places), "{places}");
     for error in
