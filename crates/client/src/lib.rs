@@ -58,7 +58,7 @@ pub use error::Error;
 pub use file::{Contract, File, OpenOptions, ReadRange, Target, are_apart};
 pub use http::set_answer_within;
 pub use in_time::{InTime, NoInTime};
-pub use naming::{Durable, ENTRIES_MAX, Found, Replace};
+pub use naming::{Durable, ENTRIES_MAX, Found, Replace, Which};
 /// The longest name of a volume, in bytes.
 pub const VOLUME_NAME_MAX: usize = wire::frame::NAME_MAX;
 pub use pieces::{Peek, Piece};

@@ -34,6 +34,31 @@ pub enum Replace<'a> {
     KeepAs(u64, &'a str),
 }
 
+/// The volume, or the directory, that is renamed or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Which<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its number, where another one of this name stays as it is
+    /// ([`Code::OtherVolume`](crate::Code::OtherVolume)).
+    pub is: Option<u64>,
+    /// The directory that it leaves stays, where nothing else lies under that: a volume stands for it,
+    /// if there is room for one.
+    pub keep_directory: bool,
+}
+
+impl<'a> From<(&'a str, Option<u64>)> for Which<'a> {
+    fn from((name, is): (&'a str, Option<u64>)) -> Self {
+        Self { name, is, keep_directory: false }
+    }
+}
+
+impl<'a> From<&'a str> for Which<'a> {
+    fn from(name: &'a str) -> Self {
+        Self::from((name, None))
+    }
+}
+
 /// What has a name.
 pub use wire::control::FileFound as Found;
 
@@ -156,22 +181,23 @@ impl Client {
         Ok(synced.run)
     }
 
-    /// Gives a volume, or all that lies under a directory, another name; with `is` none but the volume
-    /// of this number ([`Code::OtherVolume`](crate::Code::OtherVolume)).
-    pub fn volume_rename(
+    /// Gives a volume, or all that lies under a directory, another name.
+    pub fn volume_rename<'a>(
         &self,
-        (name, is): (&str, Option<u64>),
+        which: impl Into<Which<'a>>,
         to: &str,
         rename: Replace<'_>,
         durable: Durable,
     ) -> Result<()> {
+        let Which { name, is, keep_directory } = which.into();
         let path = durable.path(&format!("{}/rename", volume_path(name)));
         let (only, keep_as) = match rename {
             Replace::Nothing => (None, None),
             Replace::Remove(only) => (Some(only), None),
             Replace::KeepAs(only, name) => (Some(only), Some(name.into())),
         };
-        let rename = VolumeRename { to: to.into(), replace: only.is_some(), keep_as, is, only };
+        let (to, replace) = (to.into(), only.is_some());
+        let rename = VolumeRename { to, replace, keep_as, is, only, keep_directory };
         http::exchange(self.socket(), "POST", &path, Some(&rename)).map(drop)
     }
 
@@ -200,15 +226,15 @@ impl Client {
         http::call(self.socket(), "PUT", &path, Some(access))
     }
 
-    /// As [`Client::volume_delete`]; with `only` none but the volume of this number
-    /// ([`Code::OtherVolume`](crate::Code::OtherVolume)).
-    pub fn remove_volume(&self, name: &str, only: Option<u64>, durable: Durable) -> Result<()> {
-        let path = durable.path(&volume_path(name));
-        let path = match only {
-            Some(number) if path.contains('?') => format!("{path}&only={number}"),
-            Some(number) => format!("{path}?only={number}"),
-            None => path,
-        };
+    /// As [`Client::volume_delete`].
+    pub fn remove_volume<'a>(&self, which: impl Into<Which<'a>>, durable: Durable) -> Result<()> {
+        let Which { name, is, keep_directory } = which.into();
+        let mut path = durable.path(&volume_path(name));
+        let keeps = keep_directory.then(|| "keep_directory=true".to_owned());
+        for said in is.map(|number| format!("only={number}")).into_iter().chain(keeps) {
+            path.push(if path.contains('?') { '&' } else { '?' });
+            path.push_str(&said);
+        }
         http::call_without_answer(self.socket(), "DELETE", &path)
     }
 }

@@ -33,7 +33,7 @@ use engine::SharedWindow;
 pub use extract::Failure;
 use extract::{Body, Number};
 pub(crate) use extract::{Staged, Text};
-use node::{Act, DiskIndex, Opening, Ready, Status, StreamId, StreamStatus, Wish, calls};
+use node::{Act, Capacity, DiskIndex, Opening, Ready, Status, StreamId, StreamStatus, Wish, calls};
 use std::path::PathBuf;
 use std::sync::Arc;
 use units::{Bytes, Instant};
@@ -142,11 +142,13 @@ pub fn routes() -> OpenApiRouter<Control> {
 ))]
 async fn health(State(control): State<Control>) -> Json<api::Health> {
     let read_only = control.entry.0.is_read_only();
-    let (capacity_bytes, free_bytes) = control.entry.0.space();
+    let Capacity { total, free, volumes, volumes_free } = control.entry.0.capacity();
     Json(api::Health {
         run: control.run(),
-        capacity_bytes,
-        free_bytes,
+        capacity_bytes: total,
+        free_bytes: free,
+        volumes,
+        volumes_free,
         status: if read_only { "read_only" } else { "ok" }.into(),
         pool: control.entry.0.description().name,
         version: env!("CARGO_PKG_VERSION").into(),

@@ -5,8 +5,8 @@ use crate::pool::{
 };
 use engine::{ChunkMut, Told};
 use node::{
-    Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Promise, Status, StreamId,
-    StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Capacity, Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Promise, Status,
+    StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::any::Any;
 use std::ops::Range;
@@ -153,8 +153,8 @@ impl Pool for engine::Pool {
         self.recorded(name)
     }
 
-    fn space(&self) -> (Bytes, Bytes) {
-        self.space()
+    fn capacity(&self) -> Capacity {
+        self.capacity()
     }
 
     fn directory(&self, who: &Who, name: &str) -> Option<String> {

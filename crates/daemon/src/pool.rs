@@ -10,9 +10,9 @@
 use crate::made_room::MadeRoom;
 use engine::{SharedWindow, Told, WindowReply};
 use node::{
-    DiskIndex, Error, HandleId, HostTime, Op, Opening, Operation, Ownership, Policy, Priority,
-    Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
-    calls,
+    Capacity, DiskIndex, Error, HandleId, HostTime, Op, Opening, Operation, Ownership, Policy,
+    Priority, Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish,
+    WriteRange, calls,
 };
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -209,10 +209,16 @@ pub trait Pool: Send + Sync + 'static {
     }
     /// When the bytes of a volume were recorded: [`node::Node::recorded`].
     fn recorded(&self, name: &str) -> Option<node::Recorded>;
-    /// The room for volumes on all disks, and what of it is free.
-    fn space(&self) -> (Bytes, Bytes) {
-        let disks = self.status().disks;
-        (disks.iter().map(|disk| disk.capacity).sum(), disks.iter().map(|disk| disk.free).sum())
+    /// The room for volumes on all disks: [`node::Node::capacity`].
+    fn capacity(&self) -> Capacity {
+        let Status { disks, volumes, .. } = self.status();
+        let free: Bytes = disks.iter().map(|disk| disk.free).sum();
+        Capacity {
+            total: disks.iter().map(|disk| disk.capacity).sum(),
+            free,
+            volumes: volumes.len() as u64,
+            volumes_free: free / Bytes::MIB,
+        }
     }
     /// The whole name of a directory that no volume stands for: [`node::Node::directory`].
     fn directory(&self, _: &Who, _name: &str) -> Option<String> {

@@ -50,6 +50,14 @@ pub fn permit(peer: &Peer, pool: &dyn Pool, verb: Verb, name: &str) -> Result<()
     peer.scope.as_deref().map_or(Ok(()), |grant| permitted(grant, pool, verb, name))
 }
 
+/// Whether the token that a peer has shown lets him make a volume for the directory that what has this
+/// name lies in.
+pub fn permits_directory(peer: &Peer, pool: &dyn Pool, name: &str) -> bool {
+    let shown = shown_name(pool, name);
+    let directory = shown.rsplit_once('/').map(|(directory, _)| directory);
+    directory.is_none_or(|directory| permit(peer, pool, Verb::Create, directory).is_ok())
+}
+
 /// What a rename is asked to do.
 pub struct Rename<'a> {
     /// What is called something else from then on, with whatever lies under it.

@@ -333,9 +333,8 @@ impl Core {
         self.lock().node.recorded(name)
     }
 
-    pub(crate) fn space(&self) -> (Bytes, Bytes) {
-        let space = self.lock().node.space();
-        (space.total, space.free)
+    pub(crate) fn capacity(&self) -> node::Capacity {
+        self.lock().node.capacity()
     }
 
     pub(crate) fn directory(&self, who: &Who, name: &str) -> Option<String> {

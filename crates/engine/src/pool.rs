@@ -553,9 +553,9 @@ impl Pool {
         self.core.recorded(name)
     }
 
-    /// The room for volumes on all disks, and what of it is free.
-    pub fn space(&self) -> (Bytes, Bytes) {
-        self.core.space()
+    /// The room for volumes on all disks ([`Node::capacity`]).
+    pub fn capacity(&self) -> node::Capacity {
+        self.core.capacity()
     }
 
     /// The whole name of a directory that no volume stands for ([`Node::directory`]).

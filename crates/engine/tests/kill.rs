@@ -105,7 +105,10 @@ fn whatever_was_durable_survives_a_kill_at_any_moment() {
             check(&bytes[..len], at.get());
             at += BLOCK;
         }
-        assert!(matches!(pool.call(Op::VolumeDelete { name, only: None }), Ok(Reply::Done)));
+        assert!(matches!(
+            pool.call(Op::VolumeDelete { name, only: None, keep_directory: false }),
+            Ok(Reply::Done)
+        ));
         pool.shutdown().unwrap();
     }
 }

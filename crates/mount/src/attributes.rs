@@ -11,7 +11,7 @@ use units::Bytes;
 pub const KNOWN_FOR: Duration = Duration::from_secs(1);
 
 /// What programs should transfer at a time, at the least.
-const BLOCK: u32 = 4096;
+pub const BLOCK: u32 = 4096;
 
 /// The inode of a volume.
 pub fn inode(number: u64) -> u64 {

@@ -85,7 +85,7 @@ pub fn sweep(client: &Client) {
         if is_left_behind(&name, &boot) {
             // Somebody else may sweep, too.
             let name = format!("{DIRECTORY}/{name}");
-            let _ = client.remove_volume(&name, None, Durable::WithNextSync);
+            let _ = client.remove_volume(&*name, Durable::WithNextSync);
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::lock::locked;
 use crate::removed::Names;
 use crate::slow::Slow;
 use crate::tree::{self, ROOT, Tree};
-use client::control::{Access, FileFacts, FileKind, Permissions, VolumeTimes};
+use client::control::{Access, FileFacts, FileKind, Health, Permissions, VolumeTimes};
 use client::{Code, Durable, Error, Found};
 use fuser::{
     AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation,
@@ -41,8 +41,6 @@ const TRANSFER_MAX: u32 = 1 << 20;
 pub const READ_AHEAD: u32 = 1 << 20;
 /// Requests that no program waits for in a call of its own: asynchronous reads, and reads ahead.
 const BACKGROUND_MAX: u16 = 2 * crate::slow::ALL_MAX as u16;
-/// The smallest piece of space.
-const EXTENT: u64 = 1 << 20;
 /// Longest value of an attribute that can be set.
 const VALUE_MAX: usize = 256;
 
@@ -350,9 +348,8 @@ impl Server {
         self.attributes(ino)
     }
 
-    fn space(&self) -> Ended<(u64, u64)> {
-        let health = self.ways.ask(client::Client::health).map_err(|error| failed(&error))?;
-        Ok((health.capacity_bytes.get(), health.free_bytes.get()))
+    fn space(&self) -> Ended<Health> {
+        self.ways.ask(client::Client::health).map_err(|error| failed(&error))
     }
 }
 
@@ -662,10 +659,12 @@ impl Filesystem for Server {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        answer!(reply, self.space(), (all, free) => {
-            // A file takes 1 MiB at the least: there are no more than that.
-            let (blocks, left) = (all / 4096, free / 4096);
-            reply.statfs(blocks, left, left, all / EXTENT, free / EXTENT, 4096, 255, 4096);
+        answer!(reply, self.space(), health => {
+            let blocks = |bytes: Bytes| bytes.get() / u64::from(attributes::BLOCK);
+            let (all, free) = (blocks(health.capacity_bytes), blocks(health.free_bytes));
+            let (files, more) = (health.volumes + health.volumes_free, health.volumes_free);
+            let block = attributes::BLOCK;
+            reply.statfs(all, free, free, files, more, block, 255, block);
         });
     }
 

@@ -477,8 +477,9 @@ impl Node {
     pub(crate) fn delete(
         &mut self,
         now: Instant,
+        who: &Who,
         name: &str,
-        only: Option<VolumeId>,
+        (only, keep_directory): (Option<VolumeId>, bool),
     ) -> Result<(), Error> {
         let volume = self.find(name)?;
         if only.is_some_and(|only| only != volume) {
@@ -489,7 +490,7 @@ impl Node {
         self.core.abandon_moves(Some(volume));
         let path = String::from(self.core.store.volume(volume).expect("just found").name());
         self.core.store.delete(volume)?;
-        self.touch_above(&path);
+        self.left(who, &path, keep_directory);
         self.forget_removed(now, volume, name);
         Ok(())
     }

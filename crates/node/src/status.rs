@@ -236,6 +236,17 @@ impl Node {
         self.core.store.find(name).map(Volume::id)
     }
 
+    /// The room for volumes, and for how many more.
+    pub fn capacity(&self) -> Capacity {
+        let (store, space) = (&self.core.store, self.core.store.space());
+        Capacity {
+            total: space.total,
+            free: space.free,
+            volumes: store.volumes().len() as u64,
+            volumes_free: store.volumes_room(),
+        }
+    }
+
     /// The room for volumes.
     pub fn space(&self) -> store::Space {
         self.core.store.space()

@@ -155,7 +155,7 @@ fn memory_for_a_contract_is_set_aside_or_it_is_refused() {
     assert_eq!(memory(&world).services, Bytes::ZERO);
     world.run_for(Duration::from_secs(60));
     assert_eq!(memory(&world).free, before.free, "all of it is back");
-    let op = Op::VolumeDelete { name: "p".into(), only: None };
+    let op = Op::VolumeDelete { name: "p".into(), only: None, keep_directory: false };
     assert_eq!(serve(&mut world, ORDINARY), Ok(Reply::Done));
     assert_eq!(world.call(op), Ok(Reply::Done));
     assert_eq!(memory(&world).services, Bytes::ZERO, "the contract went with its volume");

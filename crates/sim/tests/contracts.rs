@@ -548,7 +548,10 @@ fn a_service_lives_as_long_as_its_volume() {
     assert!(matches!(serve(&mut world, "v", greedy), Err(Error::Refused(_))));
     let status = world.node.status(world.now());
     assert_eq!(status.volumes[0].service, service, "the refusal changed nothing");
-    assert_eq!(world.call(Op::VolumeDelete { name: "v".into(), only: None }), Ok(Reply::Done));
+    assert_eq!(
+        world.call(Op::VolumeDelete { name: "v".into(), only: None, keep_directory: false }),
+        Ok(Reply::Done)
+    );
     create(&mut world, "v", Bytes::mib(4));
     assert_eq!(promises(&world), empty);
     let open = Op::StreamOpen {

@@ -100,7 +100,7 @@ fn volumes_of_any_size_are_made_or_refused() {
             for size in numbers().map(Bytes::new) {
                 let _ = world.call(Op::VolumeResize { name: name.clone(), size, may_cut: true });
             }
-            world.call(Op::VolumeDelete { name, only: None }).unwrap();
+            world.call(Op::VolumeDelete { name, only: None, keep_directory: false }).unwrap();
         }
     }
     assert!(made > 2);

@@ -219,7 +219,10 @@ fn handles_come_and_go_while_operations_are_under_way() {
                 }
             }
         }
-        assert_eq!(world.call(Op::VolumeDelete { name: "p".into(), only: None }), Ok(Reply::Done));
+        assert_eq!(
+            world.call(Op::VolumeDelete { name: "p".into(), only: None, keep_directory: false }),
+            Ok(Reply::Done)
+        );
         assert_eq!(promised(&world), before, "seed {seed}");
         for handle in open_ones {
             assert_eq!(world.call(Op::HandleClose { handle }), Ok(Reply::Done));

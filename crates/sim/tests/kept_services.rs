@@ -86,7 +86,10 @@ fn contracts_of_twenty_volumes_hold_from_the_first_request_after_a_power_cut() {
     assert_eq!(serve(&mut world, 7, "v6", first), Ok(Reply::Done));
     assert_eq!(serve(&mut world, 7, "v6", default), Ok(Reply::Done));
     assert_eq!(serve(&mut world, 7, "v19", first), Ok(Reply::Done));
-    assert_eq!(world.call(Op::VolumeDelete { name: "v19".into(), only: None }), Ok(Reply::Done));
+    assert_eq!(
+        world.call(Op::VolumeDelete { name: "v19".into(), only: None, keep_directory: false }),
+        Ok(Reply::Done)
+    );
     for (name, start) in [("v7", 0), ("v8", 1)] {
         let contract = contract(300_000, Bytes::kib(256), Bytes::ZERO);
         let start = Bytes::mib(start);
@@ -211,7 +214,11 @@ fn setting_a_volume_anew_or_deleting_it_ends_what_does_not_fit() {
         let (name, _) = world.node.kept_out().next().unwrap();
         if delete {
             assert_eq!(
-                world.call(Op::VolumeDelete { name: name.clone(), only: None }),
+                world.call(Op::VolumeDelete {
+                    name: name.clone(),
+                    only: None,
+                    keep_directory: false
+                }),
                 Ok(Reply::Done)
             );
         } else {

@@ -483,7 +483,10 @@ fn no_record_is_longer_than_what_the_contracts_of_the_log_hold() {
                 _ => {
                     let name = format!("x{step}");
                     create(&mut world, &name, Bytes::MIB);
-                    assert_eq!(world.call(Op::VolumeDelete { name, only: None }), Ok(Reply::Done));
+                    assert_eq!(
+                        world.call(Op::VolumeDelete { name, only: None, keep_directory: false }),
+                        Ok(Reply::Done)
+                    );
                 }
             }
             world.run_for(random.span(Duration::from_secs(2)));

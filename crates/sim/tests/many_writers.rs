@@ -104,7 +104,7 @@ fn a_status_in_steps_shows_everything_that_stays() {
         if steps == 4 {
             // One that was seen, one that was not yet.
             for name in ["v3", "v97"] {
-                let op = Op::VolumeDelete { name: name.into(), only: None };
+                let op = Op::VolumeDelete { name: name.into(), only: None, keep_directory: false };
                 world.node.handle(
                     world.now(),
                     Event::Request {

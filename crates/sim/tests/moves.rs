@@ -218,7 +218,7 @@ fn a_volume_that_is_deleted_or_shrunk_on_the_way_leaves_nothing_behind() {
         assert!(moves(&world).moving.is_some(), "{:?}", moves(&world));
         let op = match shrink {
             true => Op::VolumeResize { name: "v".into(), size: Bytes::mib(4), may_cut: true },
-            false => Op::VolumeDelete { name: "v".into(), only: None },
+            false => Op::VolumeDelete { name: "v".into(), only: None, keep_directory: false },
         };
         assert_eq!(world.call(op), Ok(Reply::Done));
         world.run_for(Duration::from_secs(10));

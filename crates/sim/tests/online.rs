@@ -38,7 +38,10 @@ fn place(disk: &SimDisk, extent: u64) -> Bytes {
 }
 
 fn delete(world: &mut World, name: &str) {
-    assert_eq!(world.call(Op::VolumeDelete { name: name.into(), only: None }), Ok(Reply::Done));
+    assert_eq!(
+        world.call(Op::VolumeDelete { name: name.into(), only: None, keep_directory: false }),
+        Ok(Reply::Done)
+    );
 }
 
 /// Where the extents of all volumes lie, as the disk has it.

@@ -94,7 +94,14 @@ fn ask_all(world: &mut World, who: &Who, mode: u16) -> Vec<(&'static str, Act, O
     ask(world, "service", Act::Own, service);
     let access = Access { mode: Some(mode), ..Access::default() };
     ask(world, "chmod", Act::Own, Op::VolumeAccess { name: name(), access });
-    if ask(world, "delete", Act::Own, Op::VolumeDelete { name: name(), only: None }).is_some() {
+    if ask(
+        world,
+        "delete",
+        Act::Own,
+        Op::VolumeDelete { name: name(), only: None, keep_directory: false },
+    )
+    .is_some()
+    {
         volume_of_alice(world, &volume, mode);
     }
     answers
@@ -306,7 +313,7 @@ fn a_read_that_waits_does_not_come_to_another_volume_of_the_same_name() {
     let read = Op::Read { volume: "v".into(), offset: Bytes::ZERO, len: SIZE, priority: None };
     assert!(ask(&mut world, 1000, alice(), read).is_none(), "it waits");
     let (who, now, ticket) = (alice(), world.now(), Ticket(1 << 41));
-    let op = Op::VolumeDelete { name: "v".into(), only: None };
+    let op = Op::VolumeDelete { name: "v".into(), only: None, keep_directory: false };
     world.node.handle(now, Event::Request { ticket, who, op, arrived: now });
     let told = std::iter::from_fn(|| world.node.poll_output());
     let told: Vec<_> = told.map(|output| (output.ticket.0 & 0xffff, output.result)).collect();

@@ -211,7 +211,11 @@ fn act(world: &mut sim::World, ledger: &Ledger, random: &mut Random, step: u64) 
         3 => {
             let name = random.pick(&names).clone();
             change(ledger, &name, |known| known.changing = true);
-            let done = world.call(Op::VolumeDelete { name: name.clone(), only: None });
+            let done = world.call(Op::VolumeDelete {
+                name: name.clone(),
+                only: None,
+                keep_directory: false,
+            });
             change(ledger, &name, |known| {
                 known.changing = false;
                 if done.is_ok() {
@@ -419,7 +423,10 @@ fn a_recording_in_long_blocks_that_is_cut_anywhere_loses_nothing_that_was_told()
         }
         for hole in 0..holes {
             let name = format!("hole{hole}");
-            assert_eq!(world.call(Op::VolumeDelete { name, only: None }), Ok(Reply::Done));
+            assert_eq!(
+                world.call(Op::VolumeDelete { name, only: None, keep_directory: false }),
+                Ok(Reply::Done)
+            );
         }
         let placement = Placement { run: Bytes::mib(4), ..Placement::default() };
         let (name, access) = (String::from("v"), Default::default());

@@ -469,7 +469,7 @@ fn a_failing_log_makes_the_pool_read_only() {
         matches!(error, Some(Error::ReadOnly { .. } | Error::Device { .. })),
         "the writer hears {error:?}"
     );
-    let op = Op::VolumeDelete { name: "v".into(), only: None };
+    let op = Op::VolumeDelete { name: "v".into(), only: None, keep_directory: false };
     assert!(world.call(op).is_err());
     let op = Op::StreamOpen { volume: "v".into(), mode: Mode::Read, contract, start: Bytes::ZERO };
     assert!(matches!(world.call(op), Ok(Reply::Stream { .. })));

@@ -205,7 +205,10 @@ fn what_is_carried_for_a_volume_that_is_gone_is_forgotten() {
     world.add(One);
     world.run_for(Duration::from_secs(1));
     assert_eq!(account(&world).requests, 1);
-    assert_eq!(world.call(Op::VolumeDelete { name: "p".into(), only: None }), Ok(Reply::Done));
+    assert_eq!(
+        world.call(Op::VolumeDelete { name: "p".into(), only: None, keep_directory: false }),
+        Ok(Reply::Done)
+    );
     let before = world.now();
     world.run_for(Duration::from_secs(5));
     assert!(world.now() - before == Duration::from_secs(5) && world.now() > Instant::EPOCH);

@@ -91,7 +91,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     progress.finish();
     let copied = copied.and_then(|()| take_times(&client, &part, (&volume.name, start)));
     let copied = copied.and_then(|()| {
-        Ok(client.volume_rename((&part, None), &args.copy, Replace::Nothing, Durable::Now)?)
+        Ok(client.volume_rename(&*part, &args.copy, Replace::Nothing, Durable::Now)?)
     });
     if let Err(failure) = copied {
         if let Err(error) = client.volume_delete(&part) {

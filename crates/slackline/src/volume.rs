@@ -226,7 +226,7 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
             output.result(&volume, words)
         }
         Command::Rename { name, to } => {
-            client.volume_rename((&name, None), &to, Replace::Nothing, Durable::Now)?;
+            client.volume_rename(&*name, &to, Replace::Nothing, Durable::Now)?;
             let told = json!({ "name": name, "to": to });
             output.result(&told, |_| format!("volume {name} is {to} now\n"))
         }

@@ -974,4 +974,11 @@ pub struct Health {
     #[serde(default, with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub free_bytes: Bytes,
+    /// How many volumes there are.
+    #[serde(default)]
+    pub volumes: u64,
+    /// How many more there is room for at the least: each with a name of up to 64 bytes and 1 MiB.
+    /// There may be room for more that are empty.
+    #[serde(default)]
+    pub volumes_free: u64,
 }

@@ -147,17 +147,22 @@ pub struct Removal {
     pub staged: Staged,
     /// `only=NUMBER`.
     pub only: Option<u64>,
+    /// `keep_directory=true`.
+    pub keep_directory: bool,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Removal {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
-        let mut asked = Self { staged: Staged(false), only: None };
+        let mut asked = Self { staged: Staged(false), only: None, keep_directory: false };
         let query = parts.uri.query().unwrap_or_default();
         for part in query.split('&').filter(|part| !part.is_empty()) {
             match part.split_once('=') {
                 Some(("staged", is @ ("true" | "false"))) => asked.staged.0 = is == "true",
+                Some(("keep_directory", is @ ("true" | "false"))) => {
+                    asked.keep_directory = is == "true";
+                }
                 Some(("only", number)) if let Ok(number) = number.parse() => {
                     asked.only = Some(number);
                 }

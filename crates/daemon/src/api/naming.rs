@@ -1,6 +1,7 @@
 //! Volumes as files have them: renames, times, directories.
 
 use super::extract::{Body, Failure, Staged, Text};
+use super::volumes::grown;
 use super::{Answered, Control};
 use crate::quotas::Peer;
 use crate::{convert, scope, view};
@@ -44,7 +45,7 @@ pub(super) async fn volume_rename(
     staged: Staged,
     Body(request): Body<api::VolumeRename>,
 ) -> Answered<StatusCode> {
-    let api::VolumeRename { to, replace, keep_as, is, only } = request;
+    let api::VolumeRename { to, replace, keep_as, is, only, keep_directory } = request;
     let [is, only] = [is, only].map(|number| number.map(VolumeId));
     let rename = scope::Rename { from: &name, to: &to, replace, keep_as: keep_as.as_deref() };
     scope::permit_rename(&peer, &*control.entry.0, rename)?;
@@ -54,10 +55,10 @@ pub(super) async fn volume_rename(
         let removed = view::volume(control.entry.0.volume(&to), &who, &to, &[Act::Own]);
         control.quotas.owns_service(&peer, removed.ok().as_ref())?;
     }
-    control
-        .by(&peer)
-        .call(staged.op(calls::VolumeRename { name, to, replace, keep_as, is, only }))
-        .await?;
+    let keep_directory =
+        keep_directory && scope::permits_directory(&peer, &*control.entry.0, &name);
+    let rename = calls::VolumeRename { name, to, replace, keep_as, is, only, keep_directory };
+    grown(&control, &peer, staged.op(rename)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -193,6 +194,7 @@ mod tests {
     #[test]
     fn programs_and_the_node_mean_the_same_names() {
         assert_eq!(api::REMOVED_DIRECTORY, node::REMOVED_DIRECTORY);
+        assert_eq!(api::REMOVED_NAME_MAX, store::REMOVED_NAME_MAX);
         for name in ["a", "some/longer/name"] {
             let counted = store::RecordContent::rename(name).get();
             assert_eq!(api::renamed_size(name.len()), counted);

@@ -328,7 +328,9 @@ pub(super) async fn volume_block(
         ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
             the next sync"),
         ("only" = Option<u64>, Query, description = "The number of the volume that is meant: \
-            another one of this name stays")),
+            another one of this name stays"),
+        ("keep_directory" = Option<bool>, Query, description = "The directory that it leaves stays, \
+            where nothing else lies under that, if there is room for a volume that stands for it")),
     responses(
         (status = 204, description = "The volume is gone, durably"),
         (status = 404, description = "No volume has this name", body = Problem,
@@ -342,7 +344,7 @@ pub(super) async fn volume_delete(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     Text(name): Text,
-    Removal { staged, only }: Removal,
+    Removal { staged, only, keep_directory }: Removal,
 ) -> Answered<StatusCode> {
     control.permit(&peer, &name, Act::Own)?;
     let found = control.entry.0.volume(&name);
@@ -350,7 +352,10 @@ pub(super) async fn volume_delete(
     control.quotas.owns_service(&peer, Some(&found))?;
     // Another one may get the name since.
     let only = Some(only.map_or(found.id, VolumeId));
-    control.by(&peer).call(staged.op(calls::VolumeDelete { name, only })).await?;
+    let keep_directory =
+        keep_directory && scope::permits_directory(&peer, &*control.entry.0, &name);
+    let delete = calls::VolumeDelete { name, only, keep_directory };
+    grown(&control, &peer, staged.op(delete)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -6,8 +6,8 @@ use crate::pool::{
     Bell, Callback, Chunk, Description, HostLateness, OpenedWindow, Pieces, Pool, Room,
 };
 use node::{
-    DiskIndex, Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Promise,
-    Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Capacity, DiskIndex, Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority,
+    Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -137,8 +137,8 @@ impl Pool for Together {
         self.pool.recorded(name)
     }
 
-    fn space(&self) -> (Bytes, Bytes) {
-        self.pool.space()
+    fn capacity(&self) -> Capacity {
+        self.pool.capacity()
     }
 
     fn directory(&self, who: &Who, name: &str) -> Option<String> {

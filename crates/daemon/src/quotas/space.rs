@@ -79,14 +79,38 @@ impl Quotas {
     /// user and the group whose the volume is or would be. An administrator makes others'
     /// volumes as large as he likes.
     pub fn begin(&self, peer: &Peer, ask: &Ask, op: impl Into<Op>) -> Result<Coming, Box<Problem>> {
-        let op = op.into();
+        let mut op = op.into();
         let _one = self.growing.lock();
+        self.keep_within(peer, ask, &mut op);
         if let Some(more) = more(&op, ask)
             && (more.whose.uid == peer.uid || !self.is_administrator(peer))
         {
             self.has_room(&more, self.is_administrator(peer), ask)?;
         }
         Ok(ask.begin(op))
+    }
+
+    /// A directory that would be kept and for which the quotas have no room is not: what is removed is
+    /// removed all the same.
+    fn keep_within(&self, peer: &Peer, ask: &Ask, op: &mut Op) {
+        let (keeps, removed) = match op {
+            Op::Staged(op) => return self.keep_within(peer, ask, op),
+            Op::VolumeDelete { name, keep_directory, .. } => (keep_directory, Some(&*name)),
+            Op::VolumeRename { keep_directory, .. } => (keep_directory, None),
+            _ => return,
+        };
+        if !*keeps {
+            return;
+        }
+        let whose = node::permission::of_new(&ask.1);
+        let of = |whose: Ownership| (whose.uid, whose.gid);
+        let removed = removed.and_then(|name| ask.0.volume(name));
+        // In the place of one of the same holders.
+        if removed.is_none_or(|removed| of(removed.ownership) != of(whose)) {
+            let more =
+                More { whose, what: Held { volumes: 1, ..Held::default() }, is_users: false };
+            *keeps = self.has_room(&more, self.is_administrator(peer), ask).is_ok();
+        }
     }
 
     fn has_room(&self, more: &More, own: bool, ask: &Ask) -> Result<(), Box<Problem>> {

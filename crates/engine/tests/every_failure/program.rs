@@ -336,7 +336,11 @@ impl Program {
         self.record_shared(c);
         self.play_shared(c);
         self.settings(a);
-        self.sized(Op::VolumeDelete { name: name(b), only: None }, b, Bytes::ZERO);
+        self.sized(
+            Op::VolumeDelete { name: name(b), only: None, keep_directory: false },
+            b,
+            Bytes::ZERO,
+        );
         self.create(b, Bytes::mib(2));
         self.write(b, Bytes::kib(96), Bytes::kib(32));
         self.read(b, Bytes::ZERO, Bytes::kib(256));
@@ -373,7 +377,14 @@ impl Program {
                 assert!(self.read(volume, Bytes::new(from), len), "the disk is whole");
             }
             if found.is_some() {
-                assert!(self.call(Op::VolumeDelete { name: name(volume), only: None }).is_ok());
+                assert!(
+                    self.call(Op::VolumeDelete {
+                        name: name(volume),
+                        only: None,
+                        keep_directory: false
+                    })
+                    .is_ok()
+                );
             }
         }
         self.pool.take().expect("it is open").shutdown().unwrap();

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::going::Leaving;
-use client::Replace;
 use client::control::{Entry, RENAMED_MAX, VolumeCreate, renamed_size};
+use client::{Replace, Which};
 use std::os::unix::ffi::OsStrExt;
 
 /// Entries of each directory that no volume stands for: `.` and `..`.
@@ -98,56 +98,44 @@ impl Server {
         let shown = file.write(&self.ways, 0, text).and_then(|()| {
             file.trim(&self.ways);
             self.change(|client| {
-                client.volume_rename((&own, None), &entry, Replace::Nothing, Durable::WithNextSync)
+                client.volume_rename(&*own, &entry, Replace::Nothing, Durable::WithNextSync)
             })
         });
         if let Err(error) = shown {
-            let _ = self.change(|client| client.remove_volume(&own, None, Durable::WithNextSync));
+            let _ = self.change(|client| client.remove_volume(&*own, Durable::WithNextSync));
             return Err(self.refused(parent, name, error));
         }
         // Its length, its space and its times are others by now.
         self.attributes(ino)
     }
 
-    /// A directory that is there only because something lies under it stays when that goes: a
-    /// volume stands for it from now on.
-    /// `entry` is what goes: where it is not there, the directory may have gone with it already.
-    fn keep(&self, directory: u64, entry: &str) -> Ended<()> {
-        if directory == ROOT || !tree::is_implicit(directory) {
-            return Ok(());
-        }
-        self.find(entry)?;
-        let path = self.place(directory)?;
-        let mode = Permissions::new(0o755);
-        let access = Access { mode, ..Access::default() };
-        let kind = FileKind::Directory;
-        let create = VolumeCreate { kind, access, ..VolumeCreate::new(&*path, Bytes::ZERO) };
-        match self.change(|client| client.create_volume(&create, Durable::WithNextSync)) {
-            Ok(_) | Err(Errno::EEXIST) => Ok(()),
-            Err(error) => Err(error),
-        }
+    /// An entry that is taken out of a directory: where that is there only because something lies under
+    /// it, it stays, and a volume stands for it from now on.
+    fn out_of<'a>(&self, parent: u64, name: &'a str, is: Option<u64>) -> Which<'a> {
+        let keep_directory = parent != ROOT && tree::is_implicit(parent);
+        Which { name, is, keep_directory }
     }
 
     pub(super) fn remove(&self, parent: u64, name: &OsStr) -> Ended<()> {
         let entry = self.entry(parent, name)?;
-        self.keep(parent, &entry)?;
         again(|| {
             let Found::Volume(facts) = self.find(&entry)? else { return Err(Errno::EISDIR) };
             if facts.kind == FileKind::Directory {
                 return Err(Errno::EISDIR);
             }
-            let (ino, only) = (inode(facts.number), Some(facts.number));
+            let ino = inode(facts.number);
+            let which = self.out_of(parent, &entry, Some(facts.number));
             let leaving = self.going.leave(ino)?;
             if self.is_open(&leaving, ino) {
                 return self.hide(ino, |hidden| {
                     self.change_once(|client| {
                         let durable = Durable::WithNextSync;
-                        client.volume_rename((&entry, only), hidden, Replace::Nothing, durable)
+                        client.volume_rename(which, hidden, Replace::Nothing, durable)
                     })
                 });
             }
             let remove =
-                |client: &client::Client| client.remove_volume(&entry, only, Durable::WithNextSync);
+                |client: &client::Client| client.remove_volume(which, Durable::WithNextSync);
             self.change_once(remove).map_err(|error| failed(&error))?;
             self.forget_removed(ino);
             Ok(())
@@ -192,10 +180,9 @@ impl Server {
             // The kernel would take the one that it knows for removed, and that one has another name now.
             return Err(Errno::ESTALE);
         }
-        self.keep(parent, &entry)?;
         // Where it is another one by now, the kernel looks again, too.
-        let only = Some(found - 1);
-        self.change(|client| client.remove_volume(&entry, only, Durable::WithNextSync))
+        let which = self.out_of(parent, &entry, Some(found - 1));
+        self.change(|client| client.remove_volume(which, Durable::WithNextSync))
     }
 
     pub(super) fn rename(
@@ -209,7 +196,6 @@ impl Server {
             return Err(Errno::EINVAL);
         }
         let may_replace = !flags.contains(RenameFlags::RENAME_NOREPLACE);
-        self.keep(parent, &from)?;
         let mut unseen = 0;
         let renamed = again(|| {
             let source = self.find(&from)?;
@@ -234,7 +220,8 @@ impl Server {
             if let Some(to) = &below {
                 self.check_few(whole(&source), to)?;
             }
-            self.rename_found((&from, &source), &to, target.as_ref()).map_err(|error| {
+            let which = self.out_of(parent, &from, number(&source));
+            self.rename_found(which, &to, target.as_ref()).map_err(|error| {
                 match error {
                     // Something has the name by now; where it is not to be seen again, it is another
                     // user's and hidden.
@@ -255,24 +242,18 @@ impl Server {
         renamed.map_err(|error| self.refused(to_parent, to_name, error))
     }
 
-    fn rename_found(
-        &self,
-        (from, source): (&str, &Found),
-        to: &str,
-        target: Option<&Found>,
-    ) -> Ended<()> {
-        let is = number(source);
+    fn rename_found(&self, which: Which<'_>, to: &str, target: Option<&Found>) -> Ended<()> {
         let rename = |replace: Replace<'_>| {
             let durable = Durable::WithNextSync;
-            self.change_once(|client| client.volume_rename((from, is), to, replace, durable))
+            self.change_once(|client| client.volume_rename(which, to, replace, durable))
         };
         let all = |renamed: Result<(), Error>| renamed.map_err(|error| failed(&error));
         let Some(found) = target else { return all(rename(Replace::Nothing)) };
         // A directory that no volume stands for has something in it.
         let Some(only) = number(found) else { return Err(Errno::ENOTEMPTY) };
-        if is == Some(only) {
+        if which.is == Some(only) {
             // The kernel does not ask for a name to be renamed to itself: another door has renamed it so.
-            return if from == to { Ok(()) } else { Err(Errno::ESTALE) };
+            return if which.name == to { Ok(()) } else { Err(Errno::ESTALE) };
         }
         let ino = inode(only);
         let leaving = self.going.leave(ino)?;

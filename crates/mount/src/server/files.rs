@@ -183,7 +183,7 @@ impl Server {
     /// Removes a file that has no name.
     fn remove_hidden(&self, hidden: String) {
         let remove =
-            |client: &client::Client| client.remove_volume(&hidden, None, Durable::WithNextSync);
+            |client: &client::Client| client.remove_volume(&*hidden, Durable::WithNextSync);
         let removed = self.change_once(remove).map_err(|error| failed(&error));
         if !matches!(removed, Ok(()) | Err(Errno::ENOENT)) {
             locked(&self.open).left_over.push(hidden);
@@ -196,7 +196,7 @@ impl Server {
         let all = std::mem::take(&mut locked(&self.open).left_over);
         let stays = |hidden: &String| {
             let removed =
-                self.change(|client| client.remove_volume(hidden, None, Durable::WithNextSync));
+                self.change(|client| client.remove_volume(&**hidden, Durable::WithNextSync));
             !matches!(removed, Ok(()) | Err(Errno::ENOENT))
         };
         if let Some(first) = all.iter().position(stays) {

@@ -118,7 +118,9 @@ operations! {
     /// removed in the same step, or gets the name that it is to be kept under; a directory takes no
     /// place but that of an empty one, and nothing else takes a directory's. Where `is` is given, no
     /// other volume is renamed, and where `only` is, no other one is replaced:
-    /// [`Error::OtherVolume`]. [`Reply::Done`], durable.
+    /// [`Error::OtherVolume`]. With `keep_directory` the directory that it leaves stays, where nothing
+    /// else lies under that: a volume of the caller's stands for it, if there is room for one.
+    /// [`Reply::Done`], durable.
     VolumeRename {
         name: String,
         to: String,
@@ -126,6 +128,7 @@ operations! {
         keep_as: Option<String>,
         is: Option<VolumeId>,
         only: Option<VolumeId>,
+        keep_directory: bool,
     } => (), done;
     /// What is recorded reaches to this byte, within the volume's space: what was never written
     /// reads as zeros. Never less than it was. [`Reply::Done`], durable.
@@ -134,8 +137,8 @@ operations! {
     /// stays. [`Reply::Done`], durable.
     VolumeTimes { name: String, accessed: Option<i64>, modified: Option<i64> } => (), done;
     /// Remove; refused while open, and, where `only` is given, of any other volume
-    /// ([`Error::OtherVolume`]). [`Reply::Done`], durable.
-    VolumeDelete { name: String, only: Option<VolumeId> } => (), done;
+    /// ([`Error::OtherVolume`]). `keep_directory` is as in [`Op::VolumeRename`]. [`Reply::Done`], durable.
+    VolumeDelete { name: String, only: Option<VolumeId>, keep_directory: bool } => (), done;
     /// Serve what no stream of a volume carries in this way from now on, also what
     /// waits; admission decides about the kinds that are contracts, and a refusal
     /// changes nothing. Kept with the volume, as the caller's, and in force again when the pool

@@ -36,6 +36,17 @@ pub struct Status {
     pub delivery_refused: Option<Box<Error>>,
 }
 
+/// The room for volumes on all disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    pub total: Bytes,
+    pub free: Bytes,
+    /// How many there are.
+    pub volumes: u64,
+    /// How many more there is room for at the least ([`Store::volumes_room`](store::Store::volumes_room)).
+    pub volumes_free: u64,
+}
+
 /// One disk at one instant. Counts are since the node was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskStatus {

@@ -84,14 +84,17 @@ impl Node {
                 self.resize(now, &name, (size, may_cut), &rooms)
             }
             Op::VolumeAccess { name, access } => self.give_away(who, &name, access),
-            Op::VolumeRename { name, to, replace, keep_as, is, only } => {
-                self.rename(now, who, (&name, is, &to), Taken { replace, keep_as, only })
+            Op::VolumeRename { name, to, replace, keep_as, is, only, keep_directory } => {
+                let taken = Taken { replace, keep_as, only };
+                self.rename(now, who, (&name, is, &to), (taken, keep_directory))
             }
             Op::VolumeExtend { name, length } => self.extend(&name, length),
             Op::VolumeTimes { name, accessed, modified } => {
                 self.set_times(&name, accessed, modified)
             }
-            Op::VolumeDelete { name, only } => self.delete(now, &name, only),
+            Op::VolumeDelete { name, only, keep_directory } => {
+                self.delete(now, who, &name, (only, keep_directory))
+            }
             _ => {
                 let rule = "a change of a volume's name, size, owner or times";
                 Err(Error::Invalid { what: "operation", rule })
@@ -132,6 +135,20 @@ impl Node {
         }
     }
 
+    /// Nothing has this name any more. A directory that was there only because of that is there no
+    /// longer, unless it is to be kept. Where there is no room for the volume that would stand for it,
+    /// it goes, too: what was removed was to be removed in any case.
+    pub(crate) fn left(&mut self, who: &Who, name: &str, keep_directory: bool) {
+        self.touch_above(name);
+        let Some((above, _)) = name.rsplit_once('/').filter(|_| keep_directory) else { return };
+        if self.core.store.find(above).is_none() && !self.has_entries(above) {
+            let mode = Some(Ownership::DIRECTORY | 0o755);
+            let access = Access { mode, ..Access::default() };
+            let size = (Bytes::ZERO, false);
+            let _ = self.create(who, above, size, &Placement::default(), access);
+        }
+    }
+
     /// Whether a volume of this kind may have this name, beside those that there are.
     pub(crate) fn check_place(&self, name: &str, kind: u16) -> Result<(), Error> {
         let store = &self.core.store;
@@ -167,7 +184,7 @@ impl Node {
         now: Instant,
         who: &Who,
         (asked, is, to): (&str, Option<VolumeId>, &str),
-        mut taken: Taken,
+        (mut taken, keep_directory): (Taken, bool),
     ) -> Result<(), Error> {
         let to = &*self.whole_name(who, to)?;
         let keep_as = taken.keep_as.take().map(|name| self.whole_name(who, &name)).transpose()?;
@@ -202,7 +219,7 @@ impl Node {
             moved.insert(0, (kept, name));
             self.core.store.rename(&moved, None)?;
             self.touch_above(&moved[0].1);
-            self.touch_above(&from);
+            self.left(who, &from, keep_directory);
             self.touch_above(to);
             return Ok(());
         }
@@ -210,7 +227,7 @@ impl Node {
             self.core.abandon_moves(Some(removed));
         }
         self.core.store.rename(&moved, removed)?;
-        self.touch_above(&from);
+        self.left(who, &from, keep_directory);
         self.touch_above(to);
         if let Some(removed) = removed {
             self.forget_removed(now, removed, to);

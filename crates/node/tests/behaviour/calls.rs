@@ -33,7 +33,18 @@ fn each_operation_is_answered_with_what_its_type_says() {
     ask(on, calls::VolumeAccess { name: named("v"), access: access() });
     ask(on, calls::VolumeTimes { name: named("v"), accessed: Some(1), modified: None });
     let (name, to) = (named("v"), named("w"));
-    ask(on, calls::VolumeRename { name, to, replace: false, keep_as: None, is: None, only: None });
+    ask(
+        on,
+        calls::VolumeRename {
+            name,
+            to,
+            replace: false,
+            keep_as: None,
+            is: None,
+            only: None,
+            keep_directory: false,
+        },
+    );
 
     // Best effort.
     let room = ask(on, calls::Room { len: BLOCK, target: None });
@@ -89,6 +100,6 @@ fn each_operation_is_answered_with_what_its_type_says() {
     ask(on, calls::HostLatency { latency: Duration::from_millis(1) });
     ask(on, calls::Delivery { takes: Duration::from_micros(10) });
     ask(on, calls::Plan {});
-    ask(on, calls::VolumeDelete { name: named("w"), only: None });
+    ask(on, calls::VolumeDelete { name: named("w"), only: None, keep_directory: false });
     ask(on, calls::Shutdown {});
 }

@@ -53,13 +53,17 @@ fn nothing_lies_under_what_is_no_directory_whoever_makes_or_renames_it() {
     assert!(refused(call(&mut driver, rename("d/x", "f/x", false))));
     assert!(refused(call(&mut driver, rename("d", "d/e", false))));
     assert!(
-        refused(call(&mut driver, Op::VolumeDelete { name: "d".into(), only: None })),
+        refused(call(
+            &mut driver,
+            Op::VolumeDelete { name: "d".into(), only: None, keep_directory: false }
+        )),
         "it is not empty"
     );
     assert!(make(&mut driver, "d", 0o600).is_err());
     assert!(call(&mut driver, rename("f", "d", true)).is_err());
     call(&mut driver, rename("d/x", "x", false)).unwrap();
-    call(&mut driver, Op::VolumeDelete { name: "d".into(), only: None }).unwrap();
+    call(&mut driver, Op::VolumeDelete { name: "d".into(), only: None, keep_directory: false })
+        .unwrap();
 }
 
 #[test]
@@ -164,8 +168,10 @@ fn a_refusal_names_what_was_asked_for_and_nothing_that_is_hidden() {
     let (name, act) = ("shared".to_string(), Act::Own);
     assert_eq!(refused("shared"), Error::NotPermitted { name, act });
     let number = format!("/{}", driver.node.volume("alice/secret-plan").unwrap().id.0);
-    let ticket =
-        driver.begin_as(Who::user(8, 8, []), Op::VolumeDelete { name: number.clone(), only: None });
+    let ticket = driver.begin_as(
+        Who::user(8, 8, []),
+        Op::VolumeDelete { name: number.clone(), only: None, keep_directory: false },
+    );
     assert_eq!(driver.wait(ticket), Err(Error::NoSuchVolume { name: number }));
 }
 
@@ -338,8 +344,15 @@ fn any_rename_is_refused_or_leaves_the_names_that_it_says() {
             let (is, only) = (number(name), number(to));
             let [name_asked, to_asked] = [name, to].map(|name| asked(&model, name, below(2) == 0));
             by_number += u32::from(name_asked != name);
-            let op =
-                Op::VolumeRename { name: name_asked, to: to_asked, replace, keep_as, is, only };
+            let op = Op::VolumeRename {
+                name: name_asked,
+                to: to_asked,
+                replace,
+                keep_as,
+                is,
+                only,
+                keep_directory: false,
+            };
             let ended = call(&mut driver, op.clone());
             let is_other =
                 is.is_some() && is != id(name) || only.is_some() && name != to && only != id(to);
@@ -380,7 +393,7 @@ fn what_lies_in_a_directory_is_asked_for_by_the_directorys_number() {
     assert_eq!(driver.node.volume("other/f").unwrap().id.0, f);
     assert!(driver.node.volume(&format!("/{f}/x")).is_none(), "it is no directory");
     // Whoever removes it finds it empty in the same step.
-    let remove = |name: String, only| Op::VolumeDelete { name, only };
+    let remove = |name: String, only| Op::VolumeDelete { name, only, keep_directory: false };
     let directory = VolumeId(d);
     let not_empty = Err(Error::NotEmpty { name: "other".into() });
     assert_eq!(call(&mut driver, remove("other".into(), Some(directory))), not_empty);
@@ -431,10 +444,26 @@ fn a_directory_of_others_does_not_tell_its_name() {
     for is in [x, secret] {
         let (name, to) = ("secret/x".to_owned(), "other".to_owned());
         let (is, keep_as) = (Some(is), None);
-        let op = Op::VolumeRename { name, to, replace: false, keep_as, is, only: None };
+        let op = Op::VolumeRename {
+            name,
+            to,
+            replace: false,
+            keep_as,
+            is,
+            only: None,
+            keep_directory: false,
+        };
         assert_eq!(bobs(op), not_there("secret/x".into()));
         let (name, to, only) = ("own".to_owned(), "secret/x".to_owned(), is);
-        let op = Op::VolumeRename { name, to, replace: true, keep_as: None, is: None, only };
+        let op = Op::VolumeRename {
+            name,
+            to,
+            replace: true,
+            keep_as: None,
+            is: None,
+            only,
+            keep_directory: false,
+        };
         assert_eq!(bobs(op), not_there("secret/x".into()));
     }
     assert!(driver.node.volume("own").is_some());

@@ -549,7 +549,7 @@ fn the_rate_that_a_refused_change_names_does_not_count_the_streams_own_twice() {
 #[test]
 fn a_stream_shows_nothing_of_what_the_disk_had_before() {
     let mut driver = film(1, 2);
-    driver.done(Op::VolumeDelete { name: "film".into(), only: None });
+    driver.done(Op::VolumeDelete { name: "film".into(), only: None, keep_directory: false });
     driver.volume("new", Bytes::mib(2));
     let mut want = vec![0; Bytes::MIB.as_usize()];
     for kib in [0, 320, 516, 1_020] {

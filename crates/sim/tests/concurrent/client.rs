@@ -249,7 +249,7 @@ impl Client {
                 let all = 0..u64::MAX;
                 self.doing =
                     Doing::Change(self.begins(Kind::Durable { stamp: ZEROS }, volume, all));
-                Op::VolumeDelete { name: name(volume), only: None }
+                Op::VolumeDelete { name: name(volume), only: None, keep_directory: false }
             }
             81..84 => {
                 let size = Bytes::mib(self.random.between(1, 3));

@@ -83,7 +83,10 @@ fn history(seed: u64, trouble: Trouble) -> Result<Outcome, Box<Violation>> {
         (0..6).for_each(|number| make(&mut world, format!("between{number}"), 1));
         for number in [0, 2, 3] {
             let name = format!("between{number}");
-            assert_eq!(world.call(Op::VolumeDelete { name, only: None }), Ok(Reply::Done));
+            assert_eq!(
+                world.call(Op::VolumeDelete { name, only: None, keep_directory: false }),
+                Ok(Reply::Done)
+            );
         }
     }
     for volume in 0..VOLUMES {

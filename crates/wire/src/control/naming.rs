@@ -10,6 +10,10 @@ use units::Bytes;
 /// directory gets it.
 pub const REMOVED_DIRECTORY: &str = ".slackline-removed";
 
+/// A volume that is no directory counts in the pool's metadata as if its name had so many bytes at
+/// the least, so that it gets one of that length also where the metadata are full.
+pub const REMOVED_NAME_MAX: usize = 64;
+
 /// A rename of a directory takes all that lies under it where [`renamed_size`] of all their new
 /// names is at most this.
 pub const RENAMED_MAX: u64 = 4 << 10;
@@ -73,6 +77,10 @@ pub struct VolumeRename {
     /// With `replace`: the number of the only volume that is replaced; another one is in the way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<u64>,
+    /// The directory that it leaves stays, where nothing else lies under that: a volume of the asker's
+    /// stands for it, if the pool and his quota have room for one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_directory: bool,
 }
 
 /// Says when a volume was last used; what is left out stays.

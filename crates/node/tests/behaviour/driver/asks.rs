@@ -29,19 +29,35 @@ pub fn resize(name: &str, size: Bytes) -> Op {
 }
 
 pub fn delete(name: &str) -> Op {
-    Op::VolumeDelete { name: name.into(), only: None }
+    Op::VolumeDelete { name: name.into(), only: None, keep_directory: false }
 }
 
 /// In the place of what is there, where it `replace`s that.
 pub fn rename(name: &str, to: &str, replace: bool) -> Op {
     let (name, to) = (name.into(), to.into());
-    Op::VolumeRename { name, to, replace, keep_as: None, is: None, only: None }
+    Op::VolumeRename {
+        name,
+        to,
+        replace,
+        keep_as: None,
+        is: None,
+        only: None,
+        keep_directory: false,
+    }
 }
 
 /// In the place of what is there, which is kept under another name.
 pub fn rename_keeping(name: &str, to: &str, kept: &str) -> Op {
     let (name, to, keep_as) = (name.into(), to.into(), Some(kept.into()));
-    Op::VolumeRename { name, to, replace: true, keep_as, is: None, only: None }
+    Op::VolumeRename {
+        name,
+        to,
+        replace: true,
+        keep_as,
+        is: None,
+        only: None,
+        keep_directory: false,
+    }
 }
 
 pub fn service(name: &str, service: Service) -> Op {
