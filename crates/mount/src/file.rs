@@ -264,15 +264,28 @@ impl File {
         Ok(())
     }
 
-    /// Makes a range read as zeros. The file stays as long as it is.
+    /// Makes a range read as zeros. The file stays as long as it is, and takes no more space than before:
+    /// where it reads as zeros already nothing is written, since a thin volume may have no place there.
     pub fn clear(&self, ways: &Connections, offset: u64, len: u64) -> Ended<()> {
-        let known = self.look(ways)?;
-        let end = offset.saturating_add(len).min(known);
-        let zeros = vec![0; TRANSFER_MAX as usize];
-        let mut at = offset;
+        let (end, mut at) = (offset.saturating_add(len), offset);
+        let (mut bytes, zeros) = (Vec::new(), vec![0; EXTENT as usize]);
         while at < end {
-            let piece = (TRANSFER_MAX - at % SECTOR).min(end - at);
-            self.write(ways, at, &zeros[..piece as usize])?;
+            let range = (at, (EXTENT - at % EXTENT).min(end - at));
+            let found = self.read(ways, range, &mut bytes)?;
+            let piece = found.len() as u64;
+            if piece == 0 {
+                break;
+            }
+            if found.iter().any(|&byte| byte != 0) {
+                let zeros = &zeros[..piece as usize];
+                let write = || ways.transfer(self.inode, |way| way.write_at(Bytes::new(at), zeros));
+                match self.overlaps.write(at..at + piece, write) {
+                    Ok(((), run)) => ways.unsynced.note(self.inode, run),
+                    // Another door has cut it since: there is nothing any more.
+                    Err(error) if is_beyond(&error) => break,
+                    Err(error) => return Err(errno(&error)),
+                }
+            }
             at += piece;
         }
         Ok(())
