@@ -4,10 +4,13 @@
 //! Invariants: a connection that has failed is not used again; each is used by one call at a
 //! time; no more than [`KEPT_MAX`] wait for their next call.
 
+use crate::attributes::errno;
+use crate::given_back::GivenBack;
 use crate::lock::locked;
 use crate::unsynced::Unsynced;
 use crate::{ANSWER_WITHIN, BACK_WITHIN};
 use client::{BestEffort, Client, Error, Result};
+use fuser::Errno;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +22,10 @@ const KEPT_MAX: usize = 32;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Changes do not ask for so long again in which run the daemon is.
 const RUN_KNOWN_FOR: Duration = Duration::from_secs(1);
+
+fn is_full(error: &Error) -> bool {
+    matches!(errno(error), Errno::ENOSPC | Errno::EDQUOT)
+}
 
 /// A connection, and the run of the daemon at its other end.
 pub struct Connection {
@@ -41,6 +48,8 @@ pub struct Connections {
     looked: Mutex<Option<Instant>>,
     /// What was answered and is not durable yet.
     pub unsynced: Unsynced,
+    /// What may be had again soon.
+    pub given_back: GivenBack,
 }
 
 impl Connections {
@@ -53,6 +62,7 @@ impl Connections {
             process: Mutex::default(),
             looked: Mutex::default(),
             unsynced: Unsynced::default(),
+            given_back: GivenBack::default(),
         }
     }
 
@@ -158,6 +168,23 @@ impl Connections {
         let ended = self.change(call);
         self.unsynced.note(inode, run);
         ended
+    }
+
+    /// Makes a call that takes space: once more where there is none and some was given back here.
+    pub fn with_room<T>(&self, call: impl Fn() -> Result<T>) -> Result<T> {
+        let first = call();
+        if !first.as_ref().is_err_and(is_full) {
+            return first;
+        }
+        self.given_back.settled();
+        if !self.given_back.take_new() {
+            return first;
+        }
+        let begun = self.unsynced.begin();
+        if let Ok(run) = self.client.sync() {
+            self.unsynced.synced(run, begun);
+        }
+        call()
     }
 
     /// The run of the daemon that a change is about to be asked of. If it is started again

@@ -190,29 +190,27 @@ impl File {
         let least = end.checked_next_multiple_of(EXTENT).ok_or(Errno::EFBIG)?;
         // A small file takes no more than it needs, and is not trimmed.
         let step = (end / 4).min(STEP_MAX) / EXTENT * EXTENT;
-        let sizes = if ahead { [least.saturating_add(step), least] } else { [least, least] };
-        let mut refused = None;
-        for size in sizes {
-            let name = volume(self.inode);
-            let grown = ways.change_of(self.inode, |client| {
+        let more = if ahead { least.saturating_add(step) } else { least };
+        let name = volume(self.inode);
+        let grow = |size| {
+            ways.change_of(self.inode, |client| {
                 let (size, length) = (Bytes::new(size), Bytes::ZERO);
                 client.grow_volume(&name, size, length, Durable::WithNextSync)
-            });
-            match grown {
-                Ok(now) => {
-                    extent.reserved = now.size_bytes.get();
-                    // What another door has reserved beyond that is not ours to give back. A size
-                    // may be rounded up to a whole run.
-                    let run = now.placement.run_bytes.get().max(EXTENT);
-                    if extent.reserved < size.saturating_add(run) {
-                        extent.grown_to = Some(extent.reserved);
-                    }
-                    return Ok(());
-                }
-                Err(error) => refused = Some(errno(&error)),
-            }
+            })
+        };
+        let (size, grown) = match grow(more) {
+            Err(_) => (least, ways.with_room(|| grow(least))),
+            Ok(now) => (more, Ok(now)),
+        };
+        let now = grown.map_err(|error| errno(&error))?;
+        extent.reserved = now.size_bytes.get();
+        // What another door has reserved beyond that is not ours to give back. A size may be rounded
+        // up to a whole run.
+        let run = now.placement.run_bytes.get().max(EXTENT);
+        if extent.reserved < size.saturating_add(run) {
+            extent.grown_to = Some(extent.reserved);
         }
-        Err(refused.unwrap_or(Errno::EIO))
+        Ok(())
     }
 
     /// Makes the file end at `length`: what lies behind is gone, what comes new reads as zeros.
@@ -231,6 +229,7 @@ impl File {
             })
         });
         let now = cut.map_err(|error| errno(&error))?;
+        ways.given_back.note();
         extent.reserved = now.size_bytes.get();
         (extent.length, extent.wanted) = (length, extent.wanted.min(extent.reserved));
         Ok(())
@@ -317,6 +316,7 @@ impl File {
             let (size, length) = (Bytes::new(size), Bytes::ZERO);
             let trimmed = ways.client.reserve_volume(&name, size, length, Durable::WithNextSync);
             if let Ok(now) = trimmed {
+                ways.given_back.note();
                 extent.reserved = now.size_bytes.get();
             }
         }

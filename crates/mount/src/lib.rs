@@ -3,8 +3,8 @@
 //!
 //! `tree` knows paths and inodes, `attributes` what the kernel is told of a file, `file` the bytes
 //! of an open one, `overlaps` its reads and writes at the same time, `going` which files are opened and
-//! removed at this moment, `connections` the ways to the daemon, `contracts` the extended attributes,
-//! `unsynced` what is not durable yet, `slow` reads that wait for a stream, and
+//! removed at this moment, `known` which inodes the kernel has, `connections` the ways to the daemon, `contracts` the extended attributes,
+//! `unsynced` what is not durable yet, `given_back` space that is not free yet, `slow` reads that wait for a stream, and
 //! `server` speaks FUSE. Invariants: a call of a program that the daemon has answered is seen by
 //! everybody, whichever door he uses; one that `fsync` has answered is durable, or `fsync` has
 //! said that it is not; no call waits for a daemon that hangs for longer than
@@ -15,7 +15,9 @@ mod cached;
 mod connections;
 pub mod contracts;
 mod file;
+mod given_back;
 mod going;
+mod known;
 mod lock;
 mod overlaps;
 mod removed;

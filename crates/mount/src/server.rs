@@ -13,6 +13,7 @@ use crate::connections::Connections;
 use crate::contracts;
 use crate::file::File;
 use crate::going::Going;
+use crate::known::Known;
 use crate::lock::locked;
 use crate::removed::Names;
 use crate::slow::Slow;
@@ -56,6 +57,7 @@ thread_local! {
 pub(crate) struct Server {
     ways: Arc<Connections>,
     tree: Tree,
+    known: Known,
     open: Mutex<Opened>,
     going: Going,
     slow: Slow,
@@ -74,6 +76,8 @@ struct Opened {
     files: HashMap<u64, (Arc<File>, u64)>,
     /// Those that have no name any more.
     nameless: HashMap<u64, String>,
+    /// Directories that were removed here and that the kernel still knows, as they are told.
+    removed: HashMap<u64, FileAttr>,
     /// Names of those that nobody has open any more and that could not be removed yet.
     left_over: Vec<String>,
     /// Files that were closed last while somebody took their name away for too long.
@@ -120,6 +124,7 @@ impl Server {
         Self {
             ways,
             tree: Tree::default(),
+            known: Known::default(),
             open: Mutex::default(),
             going: Going::default(),
             slow: Slow::default(),
@@ -250,6 +255,9 @@ impl Server {
             }
             return Ok(self.told_of_directory(ino));
         }
+        if let Some(removed) = locked(&self.open).removed.get(&ino) {
+            return Ok(*removed);
+        }
         let mut told = self.told(&self.find_open(ino)?);
         if locked(&self.open).nameless.contains_key(&ino) {
             told.nlink = 0;
@@ -279,6 +287,7 @@ impl Server {
 
     /// Makes names durable, or says that some went with the daemon.
     fn sync_names(&self, handle: u64) -> Ended<()> {
+        self.ways.given_back.settled();
         match self.ways.sync(ROOT, handle) {
             Ok(true) => Err(Errno::EIO),
             Ok(false) => Ok(()),
@@ -314,6 +323,14 @@ impl Server {
                 _ => Err(Errno::EPERM),
             };
         }
+        if let Some(removed) = locked(&self.open).removed.get_mut(&ino) {
+            // Nobody else sees it any more.
+            removed.perm = mode.map_or(removed.perm, |mode| (mode & 0o777) as u16);
+            (removed.uid, removed.gid) = (uid.unwrap_or(removed.uid), gid.unwrap_or(removed.gid));
+            removed.atime = accessed.map_or(removed.atime, moment);
+            removed.mtime = modified.map_or(removed.mtime, moment);
+            return Ok(*removed);
+        }
         let name = volume(ino);
         if let Some(size) = size {
             self.with_file(ino, |file| {
@@ -336,10 +353,7 @@ impl Server {
             self.ways.unsynced.note(ino, run);
         }
         if accessed.is_some() || modified.is_some() {
-            let at = |time: TimeOrNow| match time {
-                TimeOrNow::SpecificTime(time) => nanos(time),
-                TimeOrNow::Now => nanos(SystemTime::now()),
-            };
+            let at = |time: TimeOrNow| nanos(moment(time));
             let times =
                 VolumeTimes { accessed_ns: accessed.map(at), modified_ns: modified.map(at) };
             self.change(|client| client.volume_times(&name, &times, Durable::WithNextSync))?;
@@ -350,6 +364,13 @@ impl Server {
 
     fn space(&self) -> Ended<Health> {
         self.ways.ask(client::Client::health).map_err(|error| failed(&error))
+    }
+}
+
+fn moment(time: TimeOrNow) -> SystemTime {
+    match time {
+        TimeOrNow::SpecificTime(time) => time,
+        TimeOrNow::Now => SystemTime::now(),
     }
 }
 
@@ -389,15 +410,14 @@ impl Filesystem for Server {
             if name != "." && name != ".." {
                 self.tree.tell(parent.0, name, &told);
             }
+            self.known.tell(told.ino.0);
             reply.entry(&KNOWN_FOR, &told, Generation(0));
         });
     }
 
-    fn forget(&self, _: &Request, ino: INodeNo, _: u64) {
-        // The kernel forgets an inode with all its lookups, or asks for it again by its name.
-        if ino.0 != ROOT {
-            self.tree.forget(ino.0);
-            locked(&self.open).cached.forget(ino.0);
+    fn forget(&self, _: &Request, ino: INodeNo, times: u64) {
+        if self.known.forget(ino.0, times) {
+            self.forgotten(ino.0);
         }
     }
 
@@ -448,7 +468,10 @@ impl Filesystem for Server {
             return reply.error(Errno::EPERM);
         }
         let made = self.make(request, parent.0, name, FileKind::Volume, mode);
-        answer!(reply, made, told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
+        answer!(reply, made, told => {
+            self.known.tell(told.ino.0);
+            reply.entry(&KNOWN_FOR, &told, Generation(0));
+        });
     }
 
     fn mkdir(
@@ -463,6 +486,7 @@ impl Filesystem for Server {
         let made = self.make(request, parent.0, name, FileKind::Directory, mode);
         answer!(reply, made, told => {
             self.tree.tell(parent.0, name, &told);
+            self.known.tell(told.ino.0);
             reply.entry(&KNOWN_FOR, &told, Generation(0));
         });
     }
@@ -476,7 +500,10 @@ impl Filesystem for Server {
         reply: ReplyEntry,
     ) {
         let made = self.link_to(request, parent.0, name, target);
-        answer!(reply, made, told => reply.entry(&KNOWN_FOR, &told, Generation(0)));
+        answer!(reply, made, told => {
+            self.known.tell(told.ino.0);
+            reply.entry(&KNOWN_FOR, &told, Generation(0));
+        });
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -518,6 +545,7 @@ impl Filesystem for Server {
     ) {
         let made = self.create_file(request, parent.0, name, mode, flags);
         answer!(reply, made, (told, handle, flags) => {
+            self.known.tell(told.ino.0);
             reply.created(&KNOWN_FOR, &told, Generation(0), FileHandle(handle), flags);
         });
     }
@@ -550,7 +578,7 @@ impl Filesystem for Server {
                 Ok(file) => file.read(&self.ways, (offset, size.into()), into),
                 Err(error) => Err(*error),
             };
-            answer!(reply, read, bytes => reply.data(bytes));
+            answer!(reply, read.map_err(gone), bytes => reply.data(bytes));
         });
     }
 
@@ -573,7 +601,7 @@ impl Filesystem for Server {
         if written.is_err() || flags.0 & libc::O_DIRECT != 0 {
             locked(&self.open).cached.forget(ino.0);
         }
-        answer!(reply, written, () => reply.written(bytes.len() as u32));
+        answer!(reply, written.map_err(gone), () => reply.written(bytes.len() as u32));
     }
 
     fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
@@ -598,7 +626,7 @@ impl Filesystem for Server {
 
     fn fsync(&self, _: &Request, ino: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
         let synced = self.file(ino.0).and_then(|file| file.sync(&self.ways, handle.0));
-        answer!(reply, synced, () => reply.ok());
+        answer!(reply, synced.map_err(gone), () => reply.ok());
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -628,6 +656,7 @@ impl Filesystem for Server {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
+        let mut all = Vec::new();
         let listed = self.listed(handle.0, offset, |entry, next| {
             let told = &entry.told;
             let is_full = reply.add(told.ino, next, &entry.name, &KNOWN_FOR, told, Generation(0));
@@ -635,9 +664,17 @@ impl Filesystem for Server {
             if !is_full && next > directories::OWN {
                 entry.path.as_ref().map(|path| self.tree.know(path));
                 self.tree.tell(ino.0, OsStr::new(&entry.name), told);
+                self.known.tell(told.ino.0);
+                all.push(told.ino.0);
             }
             is_full
         });
+        if listed.is_err() {
+            // The kernel is told of none of them.
+            all.into_iter()
+                .filter(|&ino| self.known.forget(ino, 1))
+                .for_each(|ino| self.forgotten(ino));
+        }
         answer!(reply, listed, () => reply.ok());
     }
 
@@ -718,7 +755,8 @@ impl Filesystem for Server {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        answer!(reply, self.allocate(ino.0, offset, length, mode), () => reply.ok());
+        let allocated = self.allocate(ino.0, offset, length, mode).map_err(gone);
+        answer!(reply, allocated, () => reply.ok());
     }
 
     fn lseek(
@@ -730,11 +768,13 @@ impl Filesystem for Server {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        answer!(reply, self.sought(ino.0, offset, whence), at => reply.offset(at));
+        let sought = self.sought(ino.0, offset, whence).map_err(gone);
+        answer!(reply, sought, at => reply.offset(at));
     }
 }
 
-/// Of what is asked for by its number: the kernel looks again who has the name.
+/// Of what is asked for by its number: the kernel looks again who has the name, and a program that has it
+/// open is told that it is gone.
 fn gone(error: Errno) -> Errno {
     match error {
         Errno::ENOENT => Errno::ESTALE,

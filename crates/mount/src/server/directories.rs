@@ -35,7 +35,16 @@ impl Server {
     /// forgotten, and for its directory, when somebody comes with a file handle, as NFS does.
     pub(super) fn look_up(&self, directory: u64, name: &OsStr) -> Ended<FileAttr> {
         let entry = match name.as_bytes() {
-            b"." => return self.attributes(self.known(directory)?),
+            b"." => {
+                let open = locked(&self.open);
+                let is_gone = open.nameless.contains_key(&directory);
+                if is_gone && !open.files.contains_key(&directory) {
+                    // The kernel is about to forget it.
+                    return Err(Errno::ESTALE);
+                }
+                drop(open);
+                return self.attributes(self.known(directory)?);
+            }
             b".." => match self.path(self.known(directory)?)?.rsplit_once('/') {
                 Some((above, _)) => above.to_owned(),
                 None => return self.attributes(ROOT),
@@ -78,7 +87,10 @@ impl Server {
         let access = self.access(request, mode);
         let create = VolumeCreate { kind, access, ..VolumeCreate::new(at, Bytes::ZERO) };
         let run = self.ways.run_before();
-        let made = self.change(|client| client.create_volume(&create, Durable::WithNextSync))?;
+        let make = |client: &client::Client| {
+            self.ways.with_room(|| client.create_volume(&create, Durable::WithNextSync))
+        };
+        let made = self.change(make)?;
         self.ways.unsynced.note(inode(made.number), run);
         Ok(self.told(&Found::Volume(attributes::facts(made))))
     }
@@ -126,32 +138,42 @@ impl Server {
             let ino = inode(facts.number);
             let which = self.out_of(parent, &entry, Some(facts.number));
             let leaving = self.going.leave(ino)?;
-            if self.is_open(&leaving, ino) {
-                return self.hide(ino, |hidden| {
+            let is_open = self.is_open(&leaving, ino);
+            if is_open || self.known.has(ino) {
+                let hidden = self.hide(ino, |hidden| {
                     self.change_once(|client| {
                         let durable = Durable::WithNextSync;
                         client.volume_rename(which, hidden, Replace::Nothing, durable)
                     })
                 });
+                if is_open || hidden != Err(Errno::ENOSPC) {
+                    return hidden;
+                }
             }
             let remove =
                 |client: &client::Client| client.remove_volume(which, Durable::WithNextSync);
             self.change_once(remove).map_err(|error| failed(&error))?;
             self.forget_removed(ino);
+            self.ways.given_back.note();
             Ok(())
         })
     }
 
-    /// Gives a file that is open the name that it has without one of its own. It is noted before, so that
+    /// Gives a file that is open, or that the kernel still knows, the name that it has without one of its
+    /// own. Who came to it by its name finds it, as on any file system. It is noted before, so that
     /// nobody takes it for left behind.
     fn hide(&self, ino: u64, rename: impl FnOnce(&str) -> Result<(), Error>) -> Ended<()> {
         let hidden = self.names.of(ino);
         locked(&self.open).nameless.insert(ino, hidden.clone());
+        self.ways.given_back.going(ino);
         let renamed = rename(&hidden).map_err(|error| failed(&error));
         match renamed {
             // It may have been done all the same: who closes the file last removes the name, or finds none.
             Ok(()) | Err(Errno::EIO) => {}
-            Err(_) => drop(locked(&self.open).nameless.remove(&ino)),
+            Err(_) => {
+                locked(&self.open).nameless.remove(&ino);
+                self.ways.given_back.gone(ino);
+            }
         }
         renamed
     }
@@ -182,7 +204,22 @@ impl Server {
         }
         // Where it is another one by now, the kernel looks again, too.
         let which = self.out_of(parent, &entry, Some(found - 1));
-        self.change(|client| client.remove_volume(which, Durable::WithNextSync))
+        let before = self.before_removal(found);
+        self.change(|client| client.remove_volume(which, Durable::WithNextSync))?;
+        self.note_removed(before);
+        Ok(())
+    }
+
+    /// What the kernel is told of a directory that it knows, when that is removed.
+    fn before_removal(&self, ino: u64) -> Option<FileAttr> {
+        let told = self.known.has(ino).then(|| self.attributes(ino))?.ok()?;
+        Some(FileAttr { nlink: 0, ..told })
+    }
+
+    fn note_removed(&self, directory: Option<FileAttr>) {
+        if let Some(told) = directory {
+            locked(&self.open).removed.insert(told.ino.0, told);
+        }
     }
 
     pub(super) fn rename(
@@ -256,12 +293,23 @@ impl Server {
             return if which.name == to { Ok(()) } else { Err(Errno::ESTALE) };
         }
         let ino = inode(only);
+        if is_directory(found) {
+            let before = self.before_removal(ino);
+            all(rename(Replace::Remove(only)))?;
+            self.note_removed(before);
+            return Ok(());
+        }
         let leaving = self.going.leave(ino)?;
-        if !is_directory(found) && self.is_open(&leaving, ino) {
-            return self.hide(ino, |hidden| rename(Replace::KeepAs(only, hidden)));
+        let is_open = self.is_open(&leaving, ino);
+        if is_open || self.known.has(ino) {
+            let hidden = self.hide(ino, |hidden| rename(Replace::KeepAs(only, hidden)));
+            if is_open || hidden != Err(Errno::ENOSPC) {
+                return hidden;
+            }
         }
         all(rename(Replace::Remove(only)))?;
         self.forget_removed(ino);
+        self.ways.given_back.note();
         Ok(())
     }
 

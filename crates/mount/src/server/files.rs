@@ -136,6 +136,19 @@ impl Server {
         Ok(locked(&self.open).take(ino, known).0)
     }
 
+    /// The kernel has nothing of an inode any more.
+    pub(super) fn forgotten(&self, ino: u64) {
+        self.tree.forget(ino);
+        let mut open = locked(&self.open);
+        open.cached.forget(ino);
+        open.removed.remove(&ino);
+        let is_nameless = open.nameless.contains_key(&ino);
+        drop(open);
+        if is_nameless {
+            self.let_go(ino);
+        }
+    }
+
     /// What is known of a file that nobody has open goes, and the file where it has no name any more.
     fn let_go(&self, ino: u64) {
         let Ok(leaving) = self.going.leave(ino) else {
@@ -149,12 +162,17 @@ impl Server {
             return;
         }
         open.files.remove(&ino);
-        let hidden = open.nameless.remove(&ino);
+        // A program that came to it by its name may open it yet.
+        let hidden = match self.known.has(ino) {
+            true => None,
+            false => open.nameless.remove(&ino),
+        };
         let kept_back = open.kept_back.pop();
         drop(open);
         if let Some(hidden) = hidden {
             self.forget_removed(ino);
             self.remove_hidden(hidden);
+            self.ways.given_back.gone(ino);
         }
         drop(leaving);
         self.sweep_again();
@@ -219,7 +237,7 @@ impl Server {
     }
 
     fn attribute<'a>(&self, ino: u64, name: &'a OsStr) -> Ended<Option<&'a str>> {
-        if tree::is_implicit(ino) {
+        if tree::is_implicit(ino) || locked(&self.open).removed.contains_key(&ino) {
             return Ok(None);
         }
         Ok(text(name)?.strip_prefix(contracts::PREFIX))
@@ -235,7 +253,7 @@ impl Server {
     }
 
     pub(super) fn contract_names(&self, ino: u64) -> Ended<Vec<u8>> {
-        if tree::is_implicit(ino) {
+        if tree::is_implicit(ino) || locked(&self.open).removed.contains_key(&ino) {
             return Ok(Vec::new());
         }
         let found = self.ways.ask(|client| client.volume(&volume(ino)));

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout)] // what could not be run is said
 
 mod at_once;
+mod full;
 mod handles;
 mod kills;
 mod names_at_once;
@@ -204,7 +205,11 @@ fn owners_modes_times_links_and_space_are_told_and_set() {
 fn libc_number(name: &str) -> i32 {
     match name {
         "EPERM" => 1,
+        "ENOENT" => 2,
         "ENOSPC" => 28,
+        "ENAMETOOLONG" => 36,
+        "ESTALE" => 116,
+        "O_DIRECT" => 0o40_000,
         _ => unreachable!("{name}"),
     }
 }

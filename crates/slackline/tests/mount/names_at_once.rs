@@ -234,25 +234,39 @@ fn a_directory_stays_whole_where_another_one_that_has_got_its_name_is_removed() 
 fn a_name_that_is_replaced_all_the_time_is_always_there() {
     use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
     let Some(mounted) = Mounted::new() else { return };
-    let (path, new) = (mounted.path("f"), mounted.path("new"));
+    let path = mounted.path("f");
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let now = Timestamps { last_access: now, last_modification: now };
     fs::write(&path, "f").unwrap();
     let mut failed = Vec::new();
-    let change = |round| {
-        let ended = match round % 3 {
+    let mut change = |round| {
+        let ended = match round % 5 {
             0 => fs::metadata(&path).map(drop),
             1 => fs::set_permissions(&path, fs::Permissions::from_mode(0o640)),
+            2 => File::open(&path).and_then(|mut file| file.read_to_end(&mut Vec::new())).map(drop),
+            3 => OpenOptions::new().write(true).truncate(true).open(&path).map(drop),
             _ => utimensat(CWD, &path, &now, AtFlags::empty()).map_err(Into::into),
         };
-        // Replaced twice within one call, the kernel gives up.
-        let is_stale =
-            |error: &std::io::Error| error.kind() == std::io::ErrorKind::StaleNetworkFileHandle;
-        failed.extend(ended.err().filter(|error| !is_stale(error)).map(|error| (round, error)));
+        failed.extend(ended.err().map(|error| (round, error)));
     };
-    beside(1_500, change, || {
+    // Several of them, so that it is replaced more than once within one call.
+    let replaced = |number: usize| {
+        let new = mounted.path(&format!("new{number}"));
         let _ = fs::write(&new, "new");
         let _ = fs::rename(&new, &path);
+    };
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let (is_over, replaced) = (&is_over, &replaced);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    replaced(number);
+                }
+            });
+        }
+        (0..4_000).for_each(&mut change);
+        is_over.store(true, Ordering::Relaxed);
     });
     assert!(failed.is_empty(), "{failed:?}");
 }
