@@ -245,6 +245,12 @@ impl Server {
                 Err(Errno::ENOENT) => None,
                 Err(error) => return Err(error),
             };
+            if let Some(target) = &target
+                && (number(&source), whole(&source)) == (number(target), whole(target))
+            {
+                // One entry that is spelled in two ways: the kernel does not ask for others.
+                return Ok(());
+            }
             match (is_directory(&source), target.as_ref().map(is_directory)) {
                 (true, Some(false)) => return Err(Errno::ENOTDIR),
                 (false, Some(true)) => return Err(Errno::EISDIR),
@@ -289,8 +295,8 @@ impl Server {
         // A directory that no volume stands for has something in it.
         let Some(only) = number(found) else { return Err(Errno::ENOTEMPTY) };
         if which.is == Some(only) {
-            // The kernel does not ask for a name to be renamed to itself: another door has renamed it so.
-            return if which.name == to { Ok(()) } else { Err(Errno::ESTALE) };
+            // Another door has renamed it so since the first look.
+            return Err(Errno::ESTALE);
         }
         let ino = inode(only);
         if is_directory(found) {
