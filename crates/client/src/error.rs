@@ -158,6 +158,7 @@ fn errno_of(code: Code) -> i32 {
         Code::Quota => libc::EDQUOT,
         Code::VolumeExists => libc::EEXIST,
         Code::NotEmpty => libc::ENOTEMPTY,
+        Code::NameTooLong => libc::ENAMETOOLONG,
         Code::NoSuchStream | Code::OtherVolume => libc::ESTALE,
         Code::PoolFull | Code::VolumeFull => libc::ENOSPC,
         Code::NoMemory => libc::ENOMEM,

@@ -3,7 +3,7 @@
 
 use node::{DeviceError, DiskIndex, Error, Refusal};
 use report::{counted, percent};
-use store::{Fits, StoreError};
+use store::{Fits, StoreError, VOLUME_NAME_MAX};
 use units::{Bytes, Rate};
 use wire::control::Service;
 use wire::{Code, Problem};
@@ -199,6 +199,7 @@ fn of_store(error: &StoreError) -> Problem {
         StoreError::NoSpace { .. } | StoreError::MetadataFull { .. } | StoreError::NumbersSpent => {
             Code::PoolFull
         }
+        StoreError::BadName { name } if name.len() > VOLUME_NAME_MAX => Code::NameTooLong,
         StoreError::BadName { .. }
         | StoreError::RingTooSmall { .. }
         | StoreError::RingResized

@@ -188,25 +188,16 @@ impl Server {
         Ok(tree::join(&place, name))
     }
 
-    /// Why a name was refused that an entry of a directory was to get.
-    fn refused(&self, parent: u64, name: &OsStr, error: Errno) -> Errno {
-        let len = |above: String| match above.len() {
-            0 => name.len(),
-            above => above + 1 + name.len(),
-        };
-        let is_long = |above| len(above) > client::VOLUME_NAME_MAX;
-        match error {
-            Errno::EINVAL if self.path(parent).is_ok_and(is_long) => Errno::ENAMETOOLONG,
-            other => other,
-        }
-    }
-
     /// What has this name, or is asked for in another way.
     fn find(&self, name: &str) -> Ended<Found> {
         let found = self.ways.ask(|client| client.file_facts(name));
         found.map_err(|error| match &error {
             // A name that no volume can have.
-            Error::Problem(problem) if problem.code == Code::Invalid => Errno::ENOENT,
+            Error::Problem(problem)
+                if matches!(problem.code, Code::Invalid | Code::NameTooLong) =>
+            {
+                Errno::ENOENT
+            }
             _ => failed(&error),
         })
     }

@@ -113,6 +113,8 @@ codes! {
     NotEmpty = 43, "not_empty", 409, "The directory is not empty";
     /// What has the name is not the volume that was meant.
     OtherVolume = 44, "other_volume", 409, "Another volume has the name";
+    /// No volume has so long a name.
+    NameTooLong = 45, "name_too_long", 400, "The name is too long";
     /// A fault in Slackline itself.
     Internal = 24, "internal", 500, "A fault in Slackline";
 }

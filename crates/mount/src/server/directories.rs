@@ -79,7 +79,7 @@ impl Server {
             // Another door removed it before the answer came: the kernel makes it once more. Nothing is
             // made in a directory that is gone.
             Errno::ENOENT if self.path(parent).is_ok() => Errno::ESTALE,
-            other => self.refused(parent, name, other),
+            other => other,
         })
     }
 
@@ -115,7 +115,7 @@ impl Server {
         });
         if let Err(error) = shown {
             let _ = self.change(|client| client.remove_volume(&*own, Durable::WithNextSync));
-            return Err(self.refused(parent, name, error));
+            return Err(error);
         }
         // Its length, its space and its times are others by now.
         self.attributes(ino)
@@ -234,7 +234,7 @@ impl Server {
         }
         let may_replace = !flags.contains(RenameFlags::RENAME_NOREPLACE);
         let mut unseen = 0;
-        let renamed = again(|| {
+        again(|| {
             let source = self.find(&from)?;
             let target = match self.find(&to) {
                 Ok(_) if !may_replace => return Err(Errno::EEXIST),
@@ -281,8 +281,7 @@ impl Server {
                 self.tree.moved((parent, name), (to_parent, to_name));
             }
             Ok(())
-        });
-        renamed.map_err(|error| self.refused(to_parent, to_name, error))
+        })
     }
 
     fn rename_found(&self, which: Which<'_>, to: &str, target: Option<&Found>) -> Ended<()> {

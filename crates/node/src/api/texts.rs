@@ -3,7 +3,7 @@
 
 use crate::api::{DeviceError, DiskIndex, Error, HostCharge, Measured, Outcome, Refusal, Unmoved};
 use core::fmt;
-use store::StoreError;
+use store::{StoreError, VOLUME_NAME_MAX};
 
 /// What is short, without what else might be asked for.
 struct Shortage<'a>(&'a Refusal);
@@ -430,7 +430,8 @@ impl From<StoreError> for Error {
             StoreError::ReadOnly { disk, error } => {
                 Self::ReadOnly { disk, error: DeviceError(error.0) }
             }
-            StoreError::BadName { .. } => Self::Invalid {
+            // One that is too long stays what it is: programs on files are told so.
+            StoreError::BadName { name } if name.len() <= VOLUME_NAME_MAX => Self::Invalid {
                 what: "volume name",
                 rule: "1 to 255 bytes, no control characters, no empty part between slashes",
             },
