@@ -139,7 +139,34 @@ impl File {
     /// Writes all of it. Answered, everybody reads it.
     pub fn write(&self, ways: &Connections, offset: u64, bytes: &[u8]) -> Ended<()> {
         let end = offset.checked_add(bytes.len() as u64).ok_or(Errno::EFBIG)?;
-        self.overlaps.write(offset..end, || self.write_once(ways, offset, bytes))
+        self.overlaps.write(offset..end, || self.write_whole(ways, offset, bytes))
+    }
+
+    /// One that takes more than one transfer is written again where another door has changed the file
+    /// meanwhile: else what that has cut off would be missing in the midst of it.
+    fn write_whole(&self, ways: &Connections, offset: u64, bytes: &[u8]) -> Ended<()> {
+        if piece_at(offset, bytes.len() as u64) == bytes.len() as u64 {
+            return self.write_once(ways, offset, bytes);
+        }
+        let mut before = self.version(ways)?;
+        for _ in 0..LOOKS {
+            self.write_once(ways, offset, bytes)?;
+            let now = self.version(ways)?;
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        Ok(())
+    }
+
+    /// Changes with each change of the file by another door.
+    fn version(&self, ways: &Connections) -> Ended<Option<String>> {
+        let name = volume(self.inode);
+        match ways.ask(|client| client.file_facts(&name)).map_err(|error| errno(&error))? {
+            Found::Volume(facts) => Ok(facts.version),
+            Found::Directory(_) => Err(Errno::EIO),
+        }
     }
 
     fn write_once(&self, ways: &Connections, offset: u64, bytes: &[u8]) -> Ended<()> {
@@ -153,14 +180,14 @@ impl File {
         let mut at = offset;
         let mut looks = 0;
         while at < end {
-            let piece = (TRANSFER_MAX - at % SECTOR).min(end - at);
+            let piece = piece_at(at, end - at);
             let part = &bytes[(at - offset) as usize..][..piece as usize];
             match ways.transfer(self.inode, |way| way.write_at(Bytes::new(at), part)) {
                 Ok(((), run)) => {
                     ways.unsynced.note(self.inode, run);
                     at += piece;
                 }
-                // Another door has made it smaller, and may do so again.
+                // Another door has made it smaller, and may do so again. What was written may be cut off.
                 Err(error) if looks < LOOKS && is_beyond(&error) => {
                     drop(extent);
                     looks += 1;
@@ -168,6 +195,7 @@ impl File {
                     self.look(ways)?;
                     self.grow(ways, end, true)?;
                     extent = self.shared();
+                    at = offset;
                 }
                 Err(error) => return Err(errno(&error)),
             }
@@ -321,6 +349,11 @@ impl File {
             }
         }
     }
+}
+
+/// As much of so many bytes at this place as one transfer takes.
+fn piece_at(at: u64, len: u64) -> u64 {
+    (TRANSFER_MAX - at % SECTOR).min(len)
 }
 
 fn code(error: &Error) -> Option<Code> {
