@@ -144,18 +144,34 @@ impl Client {
         http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(&resize))
     }
 
-    /// Gives a volume more space, or takes away what nothing is recorded in: refused
-    /// ([`Code::WouldCut`](crate::Code::WouldCut)) where something is. What is recorded reaches
-    /// at least to `length` then.
-    pub fn reserve_volume(
+    /// Gives back what was reserved [ahead](Client::grow_ahead) of who writes a volume, by one who has
+    /// made it `from` large: it gets `size`, or as much more as is recorded or others have asked for since.
+    pub fn give_back(
         &self,
         name: &str,
-        size: Bytes,
-        length: Bytes,
+        (size, from): (Bytes, Bytes),
         durable: Durable,
     ) -> Result<Volume> {
+        let given_back_from_bytes = Some(from);
         let resize =
-            VolumeResize { size_bytes: size, length_bytes: length, ..VolumeResize::default() };
+            VolumeResize { size_bytes: size, given_back_from_bytes, ..VolumeResize::default() };
+        http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(&resize))
+    }
+
+    /// Gives a volume at least so much space, and `ahead` more where there is room for that, until it is
+    /// [given back](Client::give_back).
+    pub fn grow_ahead(
+        &self,
+        name: &str,
+        (size, ahead): (Bytes, Bytes),
+        durable: Durable,
+    ) -> Result<Volume> {
+        let resize = VolumeResize {
+            size_bytes: size,
+            grow_only: true,
+            ahead_bytes: ahead,
+            ..VolumeResize::default()
+        };
         http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(&resize))
     }
 

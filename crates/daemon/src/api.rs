@@ -10,6 +10,7 @@ mod recorded;
 mod tokens;
 mod volumes;
 
+use crate::ahead::Ahead;
 use crate::convert;
 use crate::events::Events;
 use crate::files::Files;
@@ -52,6 +53,8 @@ pub struct Control {
     pub sessions: Arc<Sessions>,
     /// Who may hold how much, and whose a stream is.
     pub quotas: Arc<Quotas>,
+    /// Space ahead of those who write volumes.
+    pub(crate) ahead: Arc<Ahead>,
     /// The files under contract.
     pub files: Arc<Files>,
     /// What lets others in.

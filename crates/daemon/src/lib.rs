@@ -12,6 +12,7 @@
 //! (`limits`); who is in and who gives way says `door`; what was acknowledged is on the
 //! medium before the process ends in order.
 
+mod ahead;
 pub mod api;
 mod bus;
 mod by_token;

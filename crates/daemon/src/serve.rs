@@ -196,6 +196,7 @@ pub async fn serve(
         entry: entry.clone(),
         sessions: Arc::clone(&sessions),
         quotas: Arc::clone(&quotas),
+        ahead: Arc::default(),
         files: Arc::clone(&files),
         tokens: Arc::clone(&tokens),
         live,

@@ -3,8 +3,8 @@
 //!
 //! Invariants: growth and cuts of one file come one after the other, and none is under way while
 //! bytes are written; a file that was grown here is trimmed to what is recorded when it is closed
-//! last, where its size is still the one that it was grown to here; what was written to a daemon that has gone is told once by `fsync`, whether or not the file
-//! was closed in between.
+//! last, but for what others have asked for; what was written to a daemon that has gone is told once by
+//! `fsync`, whether or not the file was closed in between.
 
 use crate::attributes::{errno, volume};
 use crate::connections::Connections;
@@ -42,9 +42,7 @@ pub struct Extent {
     pub length: u64,
     /// Space reserved, as far as is known here.
     pub reserved: u64,
-    /// What is not to be trimmed: reserved by somebody else, or asked for.
-    pub wanted: u64,
-    /// The size that it was grown to here, where that is not trimmed yet.
+    /// The size that it was grown to here, with space ahead of a writer, where that is not trimmed yet.
     grown_to: Option<u64>,
 }
 
@@ -53,7 +51,7 @@ type Ended<T> = Result<T, Errno>;
 impl File {
     /// A volume as it was found.
     pub fn new(inode: u64, length: u64, reserved: u64) -> Self {
-        let extent = Extent { length, reserved, wanted: reserved, grown_to: None };
+        let extent = Extent { length, reserved, grown_to: None };
         Self { inode, extent: RwLock::new(extent), overlaps: Overlaps::default() }
     }
 
@@ -209,33 +207,30 @@ impl File {
         Ok(())
     }
 
-    /// Reserves space up to `end`, and what lies ahead of a writer where there is room for it.
+    /// Reserves space up to `end`; for a writer also what lies ahead of him, where there is room for it.
     fn grow(&self, ways: &Connections, end: u64, ahead: bool) -> Ended<()> {
         let mut extent = self.alone();
-        if end <= extent.reserved {
+        // What is asked for for itself is asked for also where it lies ahead of a writer: it stays then.
+        if ahead && end <= extent.reserved {
             return Ok(());
         }
         let least = end.checked_next_multiple_of(EXTENT).ok_or(Errno::EFBIG)?;
         // A small file takes no more than it needs, and is not trimmed.
         let step = (end / 4).min(STEP_MAX) / EXTENT * EXTENT;
-        let more = if ahead { least.saturating_add(step) } else { least };
-        let name = volume(self.inode);
-        let grow = |size| {
+        let (ahead, name) = (if ahead { step } else { 0 }, volume(self.inode));
+        let grown = ways.with_room(|| {
             ways.change_of(self.inode, |client| {
-                let (size, length) = (Bytes::new(size), Bytes::ZERO);
-                client.grow_volume(&name, size, length, Durable::WithNextSync)
+                let sizes = (Bytes::new(least), Bytes::new(ahead));
+                client.grow_ahead(&name, sizes, Durable::WithNextSync)
             })
-        };
-        let (size, grown) = match grow(more) {
-            Err(_) => (least, ways.with_room(|| grow(least))),
-            Ok(now) => (more, Ok(now)),
-        };
+        });
         let now = grown.map_err(|error| errno(&error))?;
         extent.reserved = now.size_bytes.get();
-        // What another door has reserved beyond that is not ours to give back. A size may be rounded
-        // up to a whole run.
+        // What another door has reserved beyond that is not ours to give back. A size may be rounded up to
+        // a whole run.
         let run = now.placement.run_bytes.get().max(EXTENT);
-        if extent.reserved < size.saturating_add(run) {
+        let most = least.saturating_add(ahead).saturating_add(run);
+        if (least + 1..most).contains(&extent.reserved) {
             extent.grown_to = Some(extent.reserved);
         }
         Ok(())
@@ -259,7 +254,7 @@ impl File {
         let now = cut.map_err(|error| errno(&error))?;
         ways.given_back.note();
         extent.reserved = now.size_bytes.get();
-        (extent.length, extent.wanted) = (length, extent.wanted.min(extent.reserved));
+        extent.length = length;
         Ok(())
     }
 
@@ -278,10 +273,7 @@ impl File {
     pub fn allocate(&self, ways: &Connections, offset: u64, len: u64, keep: bool) -> Ended<()> {
         let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
         self.grow(ways, end, false)?;
-        let mut extent = self.alone();
-        extent.wanted = extent.wanted.max(extent.reserved.min(end.next_multiple_of(EXTENT)));
-        let is_longer = end > extent.length;
-        drop(extent);
+        let is_longer = end > self.shared().length;
         if is_longer && !keep {
             let known = self.look(ways)?;
             if end > known {
@@ -327,23 +319,16 @@ impl File {
         }
     }
 
-    /// Gives back the space that was reserved ahead of a writer. Where that does not go, it stays
-    /// with the file.
+    /// Gives back the space that was reserved ahead of a writer, but for what others have asked for.
+    /// Where that does not go, it stays with the file.
     pub fn trim(&self, ways: &Connections) {
         let mut extent = self.alone();
         let Some(grown_to) = extent.grown_to.take() else { return };
         let name = volume(self.inode);
-        // Where more is recorded than is known here, this is refused.
-        let size = extent.length.next_multiple_of(EXTENT).max(extent.wanted);
+        let size = extent.length.next_multiple_of(EXTENT);
         if size < extent.reserved {
-            let found = ways.client.file_facts(&name);
-            if !matches!(found, Ok(Found::Volume(facts)) if facts.size_bytes.get() == grown_to) {
-                // Another door has reserved what is there now.
-                return;
-            }
-            let (size, length) = (Bytes::new(size), Bytes::ZERO);
-            let trimmed = ways.client.reserve_volume(&name, size, length, Durable::WithNextSync);
-            if let Ok(now) = trimmed {
+            let sizes = (Bytes::new(size), Bytes::new(grown_to));
+            if let Ok(now) = ways.client.give_back(&name, sizes, Durable::WithNextSync) {
                 ways.given_back.note();
                 extent.reserved = now.size_bytes.get();
             }

@@ -226,6 +226,15 @@ pub struct VolumeResize {
     /// At least this size: a volume that is as large already stays as it is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub grow_only: bool,
+    /// With `grow_only`: so much more where there is room for it, ahead of who writes the volume.
+    #[serde(default, with = "quantity", skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub ahead_bytes: Bytes,
+    /// Gives back what was reserved ahead by one who has made the volume so large: it gets the size that
+    /// is asked for, or as much more as others have asked for since, and no recorded data is lost.
+    #[serde(default, with = "quantity::option", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub given_back_from_bytes: Option<Bytes>,
     /// What is recorded reaches at least to here then: what was never written reads as zeros.
     #[serde(default, with = "quantity", skip_serializing_if = "is_zero")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]

@@ -91,8 +91,10 @@ pub(crate) enum Resize {
     To,
     /// This one.
     Cut,
-    /// This one at the least.
-    AtLeast,
+    /// This one at the least, and so much more where there is room for that.
+    AtLeast(Bytes),
+    /// This one, or more where others have asked for it, by one who has made it so large.
+    GiveBack(Bytes),
 }
 
 /// Gives a volume another size, held to the quotas of space and to those of whose contracts it
@@ -103,13 +105,55 @@ pub(crate) async fn resized(
     (name, size, how): (&str, Bytes, Resize),
     staged: Staged,
 ) -> Answered<()> {
+    match how {
+        Resize::AtLeast(ahead) if !ahead.is_zero() => {
+            let larger = size.saturating_add(ahead);
+            let ahead = resized_once(control, peer, (name, size, how), (larger, staged)).await;
+            match ahead {
+                Ok(()) => Ok(()),
+                Err(_) => {
+                    let how = Resize::AtLeast(Bytes::ZERO);
+                    resized_once(control, peer, (name, size, how), (size, staged)).await
+                }
+            }
+        }
+        _ => resized_once(control, peer, (name, size, how), (size, staged)).await,
+    }
+}
+
+/// Tries it with this size.
+async fn resized_once(
+    control: &Control,
+    peer: &Peer,
+    (name, asked, how): (&str, Bytes, Resize),
+    (mut size, staged): (Bytes, Staged),
+) -> Answered<()> {
     let pool = &*control.entry.0;
     // Nobody opens anything while what everybody has is counted.
     let turn = control.quotas.turn().await;
     // By the name that a status shows, whatever it was asked for by.
     let found = pool.volume(name);
-    if how == Resize::AtLeast && found.as_ref().is_some_and(|volume| volume.size >= size) {
-        return Ok(());
+    if let Some(VolumeStatus { id, size: has, length, .. }) = found {
+        match how {
+            Resize::AtLeast(_) if has >= asked => {
+                control.ahead.asked(id, has, asked);
+                return Ok(());
+            }
+            Resize::AtLeast(_) if size > asked => {
+                let is_there = |id: VolumeId| pool.volume(&id.as_name()).is_some();
+                control.ahead.grows(id, (has, asked), is_there);
+            }
+            Resize::AtLeast(_) => control.ahead.asked(id, asked, asked),
+            Resize::GiveBack(from) => {
+                let least = asked.max(length.round_up(Bytes::MIB));
+                let Some(smaller) = control.ahead.given_back(id, has, (least, from)) else {
+                    return Ok(());
+                };
+                control.ahead.forget(id);
+                size = smaller;
+            }
+            Resize::To | Resize::Cut => control.ahead.forget(id),
+        }
     }
     let may_cut = how == Resize::Cut;
     // Another volume may get its name before this one is changed.
@@ -182,10 +226,11 @@ pub(super) async fn volume_resize(
     Body(request): Body<api::VolumeResize>,
 ) -> Answered<Json<api::Volume>> {
     let (size, may_cut) = (request.size_bytes, request.may_cut);
-    let how = match (request.grow_only, may_cut) {
-        (true, _) => Resize::AtLeast,
-        (false, true) => Resize::Cut,
-        (false, false) => Resize::To,
+    let how = match (request.given_back_from_bytes, request.grow_only, may_cut) {
+        (Some(from), ..) => Resize::GiveBack(from),
+        (None, true, _) => Resize::AtLeast(request.ahead_bytes),
+        (None, false, true) => Resize::Cut,
+        (None, false, false) => Resize::To,
     };
     control.permit(&peer, &name, Act::Write)?;
     // The same one to the end, whatever has its name by then.

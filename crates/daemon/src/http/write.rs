@@ -47,7 +47,13 @@ pub async fn write(
     }
     if end > size {
         let size = EXTENT.saturating_mul(end.div_ceil(EXTENT));
-        resized(control, peer, (&found.known, size, Resize::AtLeast), Staged::default()).await?;
+        resized(
+            control,
+            peer,
+            (&found.known, size, Resize::AtLeast(Bytes::ZERO)),
+            Staged::default(),
+        )
+        .await?;
     }
     let quota = control.quotas.connect(peer)?;
     // The bytes of the body are counted instead.
