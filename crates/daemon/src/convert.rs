@@ -158,6 +158,12 @@ fn times_told(times: node::Times) -> api::Times {
     api::Times { accessed_ns: accessed, modified_ns: modified, changed_ns: changed }
 }
 
+/// A directory that no volume stands for.
+pub fn directory_facts(directory: node::Directory) -> api::DirectoryFacts {
+    let node::Directory { name, moment, since } = directory;
+    api::DirectoryFacts { name, moment, since }
+}
+
 /// A volume as a file has it. Its version depends on who asks, and is not told here.
 pub fn file_facts(volume: VolumeStatus, quotas: &Quotas) -> api::FileFacts {
     api::FileFacts {

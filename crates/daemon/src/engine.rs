@@ -157,7 +157,7 @@ impl Pool for engine::Pool {
         self.capacity()
     }
 
-    fn directory(&self, who: &Who, name: &str) -> Option<String> {
+    fn directory(&self, who: &Who, name: &str) -> Option<node::Directory> {
         self.directory(who, name)
     }
 

@@ -221,7 +221,7 @@ pub trait Pool: Send + Sync + 'static {
         }
     }
     /// The whole name of a directory that no volume stands for: [`node::Node::directory`].
-    fn directory(&self, _: &Who, _name: &str) -> Option<String> {
+    fn directory(&self, _: &Who, _name: &str) -> Option<node::Directory> {
         None
     }
     /// Names and owners of all volumes, the oldest first.

@@ -337,7 +337,7 @@ impl Core {
         self.lock().node.capacity()
     }
 
-    pub(crate) fn directory(&self, who: &Who, name: &str) -> Option<String> {
+    pub(crate) fn directory(&self, who: &Who, name: &str) -> Option<node::Directory> {
         self.lock().node.directory(who, name)
     }
 

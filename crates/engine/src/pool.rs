@@ -559,7 +559,7 @@ impl Pool {
     }
 
     /// The whole name of a directory that no volume stands for ([`Node::directory`]).
-    pub fn directory(&self, who: &Who, name: &str) -> Option<String> {
+    pub fn directory(&self, who: &Who, name: &str) -> Option<node::Directory> {
         self.core.directory(who, name)
     }
 

@@ -18,7 +18,9 @@ use crate::lock::locked;
 use crate::removed::Names;
 use crate::slow::Slow;
 use crate::tree::{self, ROOT, Tree};
-use client::control::{Access, FileFacts, FileKind, Health, Permissions, VolumeTimes};
+use client::control::{
+    Access, DirectoryFacts, FileFacts, FileKind, Health, Permissions, VolumeTimes,
+};
 use client::{Code, Durable, Error, Found};
 use fuser::{
     AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation,
@@ -155,22 +157,27 @@ impl Server {
         self.ways.change_of(ROOT, call)
     }
 
-    /// What a directory is asked for by: its number, or its path where no volume stands for it.
+    /// What a directory is asked for by: its number, or where no volume stands for it, what path it had
+    /// when.
     fn place(&self, directory: u64) -> Ended<String> {
         match tree::is_implicit(directory) {
-            true => self.tree.path(directory).ok_or(Errno::ESTALE),
+            true => self.tree.place(directory).ok_or(Errno::ESTALE),
             false => Ok(volume(directory)),
         }
     }
 
     /// What a directory is called now.
     fn path(&self, directory: u64) -> Ended<String> {
-        if tree::is_implicit(directory) {
-            return self.place(directory);
+        if directory == ROOT {
+            return Ok(String::new());
         }
-        match self.find(&volume(directory))? {
+        match self.find(&self.place(directory)?)? {
             Found::Volume(facts) if facts.kind == FileKind::Directory => Ok(facts.name),
-            _ => Err(Errno::ENOTDIR),
+            Found::Directory(found) => {
+                self.tree.know_as(directory, &found);
+                Ok(found.name)
+            }
+            Found::Volume(_) => Err(Errno::ESTALE),
         }
     }
 
@@ -180,12 +187,21 @@ impl Server {
         if parent == ROOT && name == crate::removed::DIRECTORY {
             return Err(Errno::ENOENT);
         }
-        let place = self.place(parent)?;
-        let above = if tree::is_implicit(parent) { place.len() } else { 0 };
-        if above + name.len() > client::VOLUME_NAME_MAX {
+        if name.len() > client::VOLUME_NAME_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        Ok(tree::join(&place, name))
+        Ok(tree::join(&self.place(parent)?, name))
+    }
+
+    /// That something is not there in a directory may be because that is not there: then the kernel looks
+    /// for it again.
+    fn not_there(&self, directory: u64, error: Errno) -> Errno {
+        match error {
+            Errno::ENOENT if tree::is_implicit(directory) => {
+                self.path(directory).err().map_or(Errno::ENOENT, gone)
+            }
+            other => other,
+        }
     }
 
     /// What has this name, or is asked for in another way.
@@ -209,7 +225,28 @@ impl Server {
                 self.found(facts);
                 attributes::of(facts)
             }
-            Found::Directory(path) => self.told_of_directory(self.tree.know(path)),
+            Found::Directory(found) => {
+                let inode = self.inode_of(found);
+                self.tree.know_as(inode, found);
+                self.told_of_directory(inode)
+            }
+        }
+    }
+
+    /// The inode of a directory that no volume stands for. Where the kernel knows one of this path that is
+    /// not found any more, since the daemon was started again or much was renamed, this is another one.
+    fn inode_of(&self, found: &DirectoryFacts) -> u64 {
+        let inode = tree::implicit(found);
+        let place = self.tree.place(inode).filter(|place| *place != tree::place(found));
+        let is_it = |place: &str| match self.find(place) {
+            Ok(Found::Directory(known)) => known.name == found.name,
+            _ => false,
+        };
+        match place {
+            Some(place) if self.known.has(inode) && !is_it(&place) => {
+                tree::implicit(&DirectoryFacts { since: found.moment, ..found.clone() })
+            }
+            _ => inode,
         }
     }
 
@@ -239,11 +276,8 @@ impl Server {
 
     fn attributes(&self, ino: u64) -> Ended<FileAttr> {
         if tree::is_implicit(ino) {
-            let path = self.path(ino)?;
-            if ino != ROOT {
-                // A volume may stand for it by now; it keeps its number here.
-                self.find(&path)?;
-            }
+            // A volume may stand for it by now; it keeps its number here.
+            self.path(ino).map_err(gone)?;
             return Ok(self.told_of_directory(ino));
         }
         if let Some(removed) = locked(&self.open).removed.get(&ino) {
@@ -653,7 +687,9 @@ impl Filesystem for Server {
             let is_full = reply.add(told.ino, next, &entry.name, &KNOWN_FOR, told, Generation(0));
             // Of `.` and `..` the kernel takes no note.
             if !is_full && next > directories::OWN {
-                entry.path.as_ref().map(|path| self.tree.know(path));
+                if let Some(found) = &entry.found {
+                    self.tree.know_as(told.ino.0, found);
+                }
                 self.tree.tell(ino.0, OsStr::new(&entry.name), told);
                 self.known.tell(told.ino.0);
                 all.push(told.ino.0);

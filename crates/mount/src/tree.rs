@@ -1,11 +1,12 @@
 //! Paths and inodes: a volume's inode is its number, whatever name it has; a directory that no
-//! volume stands for has one that its path gives.
+//! volume stands for has one that its path gives, and since when it has had that.
 //!
-//! Invariant: of every directory that the kernel knows and that no volume stands for the path is
-//! known here, as it is after the renames that were made here. What a volume stands for is asked for
-//! by its number, so that it is the same whoever has renamed it.
+//! Invariant: of every directory that the kernel knows and that no volume stands for it is known here
+//! what path it had at which moment, and by that it is asked for. What a volume stands for is asked for
+//! by its number. So both are the same whoever has renamed them.
 
 use crate::lock::locked;
+use client::control::DirectoryFacts;
 use fuser::{FileAttr, FileType};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -20,8 +21,8 @@ const IMPLICIT: u64 = 1 << 63;
 /// The directories that the kernel knows.
 #[derive(Default)]
 pub struct Tree {
-    /// Of those that no volume stands for.
-    paths: Mutex<HashMap<u64, String>>,
+    /// What those are asked for by that no volume stands for.
+    places: Mutex<HashMap<u64, String>>,
     told: Mutex<Told>,
 }
 
@@ -49,25 +50,30 @@ impl Told {
 }
 
 impl Tree {
-    /// The path of a directory that no volume stands for; none of one that is not known, or not
-    /// any more.
-    pub fn path(&self, directory: u64) -> Option<String> {
+    /// What a directory is asked for by that no volume stands for; none of one that is not known, or
+    /// not any more.
+    pub fn place(&self, directory: u64) -> Option<String> {
         match directory {
             ROOT => Some(String::new()),
-            _ => locked(&self.paths).get(&directory).cloned(),
+            _ => locked(&self.places).get(&directory).cloned(),
         }
     }
 
-    /// The kernel is told of a directory that has this path and no volume. Gives its inode.
-    pub fn know(&self, path: &str) -> u64 {
-        let directory = implicit(path);
-        locked(&self.paths).insert(directory, path.into());
+    /// The kernel is told of a directory that no volume stands for. Gives its inode.
+    pub fn know(&self, found: &DirectoryFacts) -> u64 {
+        let directory = implicit(found);
+        self.know_as(directory, found);
         directory
+    }
+
+    /// A directory of this inode was just found.
+    pub fn know_as(&self, directory: u64, found: &DirectoryFacts) {
+        locked(&self.places).insert(directory, place(found));
     }
 
     /// The kernel does not know it any more.
     pub fn forget(&self, directory: u64) {
-        locked(&self.paths).remove(&directory);
+        locked(&self.places).remove(&directory);
         locked(&self.told).forget(directory);
     }
 
@@ -90,25 +96,30 @@ impl Tree {
     pub fn told(&self, parent: u64, name: &OsStr) -> Option<u64> {
         locked(&self.told).by_name.get(&(parent, name.into())).copied()
     }
-
-    /// All that lay under `from`, and itself, lies under `to`.
-    pub fn rename(&self, from: &str, to: &str) {
-        let under = format!("{from}/");
-        for path in locked(&self.paths).values_mut() {
-            if path == from {
-                *path = to.into();
-            } else if let Some(rest) = path.strip_prefix(&under) {
-                *path = format!("{to}/{rest}");
-            }
-        }
-    }
 }
 
+/// What a directory is asked for by that no volume stands for.
+pub fn place(DirectoryFacts { name, moment, .. }: &DirectoryFacts) -> String {
+    format!("/@{moment}/{name}")
+}
+
+/// Bits of an inode that say since when a directory has had its path.
+const SINCE_BITS: u32 = 15;
+
 /// The inode of a directory that no volume stands for.
-pub fn implicit(path: &str) -> u64 {
+pub fn implicit(DirectoryFacts { name, since, .. }: &DirectoryFacts) -> u64 {
     let mut hasher = DefaultHasher::new();
-    path.hash(&mut hasher);
-    hasher.finish() | IMPLICIT
+    name.hash(&mut hasher);
+    let path = hasher.finish() >> (SINCE_BITS + 1) << SINCE_BITS;
+    // Only one that was always called so has 0.
+    let since = if *since == 0 { 0 } else { 1 + since % ((1 << SINCE_BITS) - 1) };
+    IMPLICIT | path | since
+}
+
+/// Whether this may be the inode of a directory that no volume stands for and that has this path.
+pub fn may_be(inode: u64, path: &str) -> bool {
+    let found = DirectoryFacts { name: path.into(), moment: 0, since: 0 };
+    implicit(&found) >> SINCE_BITS == inode >> SINCE_BITS
 }
 
 /// Whether an inode is that of a directory that no volume stands for.
@@ -132,13 +143,17 @@ mod tests {
     use crate::attributes;
 
     #[test]
-    fn what_lies_under_a_renamed_directory_goes_with_it_and_its_neighbours_stay() {
+    fn directories_that_had_one_path_at_different_times_are_different_ones() {
         let tree = Tree::default();
-        let inodes = ["a", "a/b", "ab", "c/a"].map(|path| tree.know(path));
-        tree.rename("a", "x/y");
-        let paths = inodes.map(|inode| tree.path(inode).unwrap());
-        assert_eq!(paths, ["x/y", "x/y/b", "ab", "c/a"]);
-        assert_eq!(tree.path(ROOT), Some(String::new()));
+        let facts = |name: &str, moment, since| DirectoryFacts { name: name.into(), moment, since };
+        let [old, new] = [facts("a/b", 5, 0), facts("a/b", 7, 6)].map(|found| tree.know(&found));
+        assert_eq!(tree.place(old).as_deref(), Some("/@5/a/b"));
+        assert_eq!(tree.place(new).as_deref(), Some("/@7/a/b"));
+        assert!(old != new && is_implicit(old) && is_implicit(new));
+        assert_eq!(tree.know(&facts("a/b", 9, 0)), old);
+        assert_eq!(tree.place(old).as_deref(), Some("/@9/a/b"));
+        assert!(may_be(old, "a/b") && may_be(new, "a/b") && !may_be(old, "a/c"));
+        assert_eq!(tree.place(ROOT), Some(String::new()));
         assert_eq!(join("", "a"), "a");
         assert!(above("a/bc/d").eq(["a", "a/bc"]) && above("a").eq([""; 0]));
     }

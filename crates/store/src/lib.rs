@@ -36,6 +36,7 @@ mod label;
 mod lag;
 mod layout;
 mod log;
+mod moved;
 mod moving;
 mod names;
 mod naming;

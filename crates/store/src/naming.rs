@@ -96,7 +96,9 @@ impl Store {
 
     /// What time it is, in nanoseconds since 1970: of what happens from now on.
     pub fn set_clock(&mut self, now: i64) {
-        self.clock = Some(now);
+        if self.clock.replace(now).is_none() {
+            self.moved.begin(u64::try_from(now).unwrap_or(0));
+        }
     }
 
     /// What time it is, as far as the store was told.

@@ -31,6 +31,7 @@ use crate::frontier::Frontiers;
 use crate::geometry::{EXTENTS_MAX, Geometry};
 use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
+use crate::moved::Moved;
 use crate::names::{REMOVED_NAME_MAX, is_volume_name};
 use crate::recording::Recording;
 use crate::ring::{ring_described, ring_extents};
@@ -77,6 +78,8 @@ pub struct Store {
     pub(crate) recording: Recording,
     /// What time it is, in nanoseconds since 1970, where the caller says so.
     pub(crate) clock: Option<i64>,
+    /// Where renamed directories have come to.
+    pub(crate) moved: Moved,
     /// The next checkpoint, where it is being built.
     building: Option<Building>,
     /// See [`Store::set_increment`].
@@ -171,6 +174,7 @@ impl Store {
             described: 0,
             recording: Recording::default(),
             clock: None,
+            moved: Moved::default(),
             building: None,
             increment: INCREMENT,
             record_longest: Bytes::ZERO,
@@ -210,14 +214,29 @@ impl Store {
         self.state.volumes.get(&id)
     }
     /// The volume with this name, or with this number, which stands behind a slash, or with this path
-    /// below the directory with this number.
+    /// below the directory with this number, or that had this path at a moment ([`Store::moment`]).
     pub fn find(&self, name: &str) -> Option<&Volume> {
-        self.state.find(name)
+        match self.moved.found(name).ok()? {
+            Some(name) => self.state.find(&name),
+            None => self.state.find(name),
+        }
     }
     /// The name in full, also of what has none yet; none where that lies in a directory, given by its
-    /// number, that is not there.
+    /// number, that is not there, or was renamed and is not known any more.
     pub fn whole_name<'a>(&self, name: &'a str) -> Option<Cow<'a, str>> {
-        self.state.whole_name(name)
+        match self.moved.found(name).ok()? {
+            Some(name) => Some(name),
+            None => self.state.whole_name(name),
+        }
+    }
+    /// This moment, and since which one the directory that has this name, and that no volume stands
+    /// for, has had it. `/@MOMENT/PATH` is what had this path at that moment, whatever it is called now.
+    pub fn moment(&self, name: &str) -> (u64, u64) {
+        (self.moved.now(), self.moved.since(name))
+    }
+    /// A directory, with all that lies under it, has another name from now on.
+    pub fn note_moved(&mut self, from: &str, to: &str) {
+        self.moved.note(from, to);
     }
     /// The directory that a name gives by its number, where it does.
     pub fn directory_of(&self, name: &str) -> Option<&Volume> {

@@ -133,6 +133,7 @@ pub(super) async fn entries(
     let told = |entry: node::Entry| api::Entry {
         name: entry.name,
         file: entry.volume.map(|volume| convert::file_facts(volume, &control.quotas)),
+        directory: entry.directory.map(convert::directory_facts),
     };
     Json(api::Entries { entries: found.into_iter().map(told).collect() })
 }
@@ -165,7 +166,8 @@ pub(super) async fn file(
         }
         Err(error @ Error::NoSuchVolume { .. }) => {
             let directory = control.entry.0.directory(&who, &name);
-            let found = directory.map(|name| Json(api::FileFound::Directory(name)));
+            let found = directory
+                .map(|found| Json(api::FileFound::Directory(convert::directory_facts(found))));
             found.ok_or_else(|| Failure::from(error))
         }
         Err(error) => Err(Failure::from(error)),

@@ -141,7 +141,7 @@ impl Pool for Together {
         self.pool.capacity()
     }
 
-    fn directory(&self, who: &Who, name: &str) -> Option<String> {
+    fn directory(&self, who: &Who, name: &str) -> Option<node::Directory> {
         self.pool.directory(who, name)
     }
 

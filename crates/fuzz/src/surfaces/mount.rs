@@ -1,7 +1,7 @@
 //! What programs do to files of a mount that no byte of a file is: extended attributes, and names
 //! of directories.
 
-use client::control::Service;
+use client::control::{DirectoryFacts, Service};
 use mount::contracts;
 use mount::tree::{self, ROOT, Tree};
 use std::collections::BTreeMap;
@@ -45,44 +45,41 @@ pub fn attributes() -> Vec<Vec<u8>> {
 /// Names that directories of a tree have: few, so that they meet.
 const NAMES: [&str; 5] = ["a", "b", "ab", "a.b", "ä"];
 
-/// Three bytes for each step: what is done, and to which directory or to which path.
+/// Three bytes for each step: what is done, to which path, and since when a directory has had that.
 pub fn tree(input: &[u8]) -> bool {
-    let (tree, mut known) = (Tree::default(), BTreeMap::<u64, Vec<usize>>::new());
-    let mut renamed = 0;
-    for step in input.chunks_exact(3) {
-        let (from, to) = (path(step[1]), path(step[2]));
+    let (tree, mut known) = (Tree::default(), BTreeMap::<u64, DirectoryFacts>::new());
+    let mut others = 0;
+    for (step, moment) in input.chunks_exact(3).zip(1..) {
+        let since = u64::from(step[2] % 3).min(moment);
+        let facts = DirectoryFacts { name: text(&path(step[1])), moment, since };
+        let inode = tree::implicit(&facts);
+        assert!(tree::is_implicit(inode) && inode != ROOT && tree::may_be(inode, &facts.name));
         match step[0] % 4 {
-            0 | 1 => {
-                let inode = tree.know(&text(&from));
-                assert!(inode == tree::implicit(&text(&from)));
-                assert!(tree::is_implicit(inode) && inode != ROOT);
-                assert_eq!(tree.path(inode), Some(text(&from)));
-                known.insert(inode, from);
-            }
-            // The daemon takes nothing below itself, and the mounted directory has no other name.
-            2 if !to.starts_with(&from) => {
-                tree.rename(&text(&from), &text(&to));
-                for path in known.values_mut().filter(|path| path.starts_with(&from)) {
-                    *path = [&to[..], &path[from.len()..]].concat();
-                    renamed += 1;
-                }
-                for (inode, path) in &known {
-                    assert_eq!(tree.path(*inode), Some(text(path)));
-                }
+            0..=2 => {
+                assert_eq!(tree.know(&facts), inode);
+                // One that had this path at another time is another one.
+                let is_other = |other: &&DirectoryFacts| {
+                    other.name == facts.name && other.since != facts.since
+                };
+                others += known.values().filter(is_other).count();
+                let before = known.insert(inode, facts.clone());
+                let same = |before: DirectoryFacts| {
+                    (before.name, before.since) == (facts.name, facts.since)
+                };
+                assert!(before.is_none_or(same));
             }
             _ => {
-                let inode = tree::implicit(&text(&from));
                 tree.forget(inode);
-                assert_eq!(tree.path(inode), None);
+                assert_eq!(tree.place(inode), None);
                 known.remove(&inode);
             }
         }
     }
-    for (inode, path) in &known {
-        assert_eq!(tree.path(*inode), Some(text(path)));
+    for (inode, DirectoryFacts { name, moment, .. }) in &known {
+        assert_eq!(tree.place(*inode), Some(format!("/@{moment}/{name}")));
     }
-    assert_eq!(tree.path(ROOT).as_deref(), Some(""));
-    renamed > 0
+    assert_eq!(tree.place(ROOT).as_deref(), Some(""));
+    others > 0
 }
 
 /// One to four names.
@@ -97,5 +94,5 @@ fn text(path: &[usize]) -> String {
 }
 
 pub fn trees() -> Vec<Vec<u8>> {
-    vec![vec![0, 1, 0, 0, 0, 0, 2, 0, 4], vec![0, 5, 0, 1, 9, 0, 2, 4, 8, 3, 5, 0, 2, 8, 4]]
+    vec![vec![0, 1, 0, 0, 1, 1, 3, 1, 0], vec![0, 5, 0, 1, 9, 0, 2, 5, 2, 3, 5, 0, 2, 8, 4]]
 }

@@ -27,7 +27,7 @@ pub(crate) struct Listed {
     pub name: String,
     pub told: FileAttr,
     /// Of a directory that no volume stands for.
-    pub path: Option<String>,
+    pub found: Option<DirectoryFacts>,
 }
 
 impl Server {
@@ -51,18 +51,22 @@ impl Server {
             },
             _ => self.entry(directory, name)?,
         };
-        Ok(self.told(&self.find(&entry)?))
+        let found = self.find(&entry).map_err(|error| self.not_there(directory, error))?;
+        Ok(self.told(&found))
     }
 
     /// An inode, whose path is known if it is that of a directory that no volume stands for.
     fn known(&self, ino: u64) -> Ended<u64> {
-        if !tree::is_implicit(ino) || self.tree.path(ino).is_some() {
+        if !tree::is_implicit(ino) || self.tree.place(ino).is_some() {
             return Ok(ino);
         }
         let volumes = self.ways.ask(client::Client::volumes).map_err(|error| failed(&error))?;
-        let is_it = |path: &&str| tree::implicit(path) == ino;
         let mut above = volumes.iter().flat_map(|volume| tree::above(&volume.name));
-        Ok(self.tree.know(above.find(is_it).ok_or(Errno::ESTALE)?))
+        let path = above.find(|path| tree::may_be(ino, path)).ok_or(Errno::ESTALE)?;
+        match self.find(path).map_err(gone)? {
+            Found::Directory(found) if self.tree.know(&found) == ino => Ok(ino),
+            _ => Err(Errno::ESTALE),
+        }
     }
 
     /// Makes a volume under a name.
@@ -79,7 +83,7 @@ impl Server {
             // Another door removed it before the answer came: the kernel makes it once more. Nothing is
             // made in a directory that is gone.
             Errno::ENOENT if self.path(parent).is_ok() => Errno::ESTALE,
-            other => other,
+            other => self.not_there(parent, other),
         })
     }
 
@@ -276,8 +280,7 @@ impl Server {
                     other => other,
                 }
             })?;
-            if let Some(to) = &below {
-                self.tree.rename(whole(&source), to);
+            if below.is_some() {
                 self.tree.moved((parent, name), (to_parent, to_name));
             }
             Ok(())
@@ -345,6 +348,9 @@ impl Server {
     pub(super) fn open_directory(&self, ino: u64) -> Ended<u64> {
         // Who is not told here that it cannot be listed often does not look later.
         self.entries(&self.place(ino)?, "", 1)?;
+        if tree::is_implicit(ino) {
+            self.path(ino).map_err(gone)?;
+        }
         let mut open = locked(&self.open);
         open.last_handle += 1;
         let handle = open.last_handle;
@@ -369,12 +375,11 @@ impl Server {
         let own = listing.directory;
         for (name, at) in [".", ".."].into_iter().zip(0..).skip(offset.min(OWN) as usize) {
             let told = self.told_of_directory(own);
-            if add(&Listed { name: name.into(), told, path: None }, at + 1) {
+            if add(&Listed { name: name.into(), told, found: None }, at + 1) {
                 return Ok(());
             }
         }
         let (place, names) = (self.place(own)?, &mut listing.names);
-        let mut whole = None;
         let is_shown = |name: &str| own != ROOT || name != crate::removed::DIRECTORY;
         let from = offset.saturating_sub(OWN) as usize;
         // Who comes with a place of another listing, as NFS does: it is as far behind the begin.
@@ -392,10 +397,7 @@ impl Server {
             let Some(last) = some.last() else { return Ok(()) };
             after.clone_from(&last.name);
             for entry in some.into_iter().filter(|entry| is_shown(&entry.name)) {
-                if entry.file.is_none() && whole.is_none() {
-                    whole = Some(self.path(own)?);
-                }
-                let listed = self.line(whole.as_deref(), entry);
+                let listed = self.line(entry)?;
                 if add(&listed, OWN + names.len() as u64 + 1) {
                     return Ok(());
                 }
@@ -404,16 +406,14 @@ impl Server {
         }
     }
 
-    /// One line; `whole` is what the directory is called, of an entry that no volume stands for.
-    fn line(&self, whole: Option<&str>, Entry { name, file }: Entry) -> Listed {
-        match file {
-            Some(facts) => Listed { name, told: self.told(&Found::Volume(facts)), path: None },
-            None => {
-                let path = tree::join(whole.unwrap_or_default(), &name);
-                let told = self.told_of_directory(tree::implicit(&path));
-                Listed { name, told, path: Some(path) }
-            }
-        }
+    /// One line.
+    fn line(&self, Entry { name, file, directory }: Entry) -> Ended<Listed> {
+        let (told, found) = match (file, directory) {
+            (Some(facts), _) => (self.told(&Found::Volume(facts)), None),
+            (None, Some(found)) => (self.told_of_directory(self.inode_of(&found)), Some(found)),
+            (None, None) => return Err(Errno::EIO),
+        };
+        Ok(Listed { name, told, found })
     }
 
     fn entries(&self, directory: &str, after: &str, most: u16) -> Ended<Vec<Entry>> {
@@ -457,6 +457,6 @@ fn number(found: &Found) -> Option<u64> {
 fn whole(found: &Found) -> &str {
     match found {
         Found::Volume(facts) => &facts.name,
-        Found::Directory(name) => name,
+        Found::Directory(found) => &found.name,
     }
 }

@@ -22,8 +22,22 @@ pub struct Entry {
     /// The last part of its name.
     pub name: String,
     /// The volume; none of a directory that is there only because something lies under it, and
-    /// of one that is hidden.
+    /// of one that is hidden: that is
     pub volume: Option<VolumeStatus>,
+    /// this directory.
+    pub directory: Option<Directory>,
+}
+
+/// A directory that no volume stands for, or one that is hidden, as it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directory {
+    /// Its whole name.
+    pub name: String,
+    /// When that is so: `/@MOMENT/NAME` is this directory, also when it is called something else.
+    pub moment: u64,
+    /// The moment since which it has been called so: another directory had this name before. 0 where
+    /// none had it, as far as is known.
+    pub since: u64,
 }
 
 /// What may become of the volume whose place a rename takes.
@@ -227,6 +241,9 @@ impl Node {
             self.core.abandon_moves(Some(removed));
         }
         self.core.store.rename(&moved, removed)?;
+        if self.kind_of(own) == Ownership::DIRECTORY {
+            self.core.store.note_moved(&from, to);
+        }
         self.left(who, &from, keep_directory);
         self.touch_above(to);
         if let Some(removed) = removed {
@@ -238,14 +255,9 @@ impl Node {
     /// The name in full, where that lies in a directory that is given by its number.
     /// Whoever may not know of the directory is not told its name by that.
     fn whole_name(&self, who: &Who, name: &str) -> Result<String, Error> {
-        let known = self.core.store.whole_name(name).filter(|whole| match whole {
-            Cow::Borrowed(_) => true,
-            Cow::Owned(_) => self
-                .core
-                .store
-                .directory_of(name)
-                .is_some_and(|directory| permission::knows(who, directory.ownership())),
-        });
+        let knows = |directory: &Volume| permission::knows(who, directory.ownership());
+        let is_known = self.core.store.directory_of(name).is_none_or(knows);
+        let known = self.core.store.whole_name(name).filter(|_| is_known);
         known.map(Cow::into_owned).ok_or_else(|| Error::NoSuchVolume { name: name.into() })
     }
 
@@ -423,7 +435,9 @@ impl Node {
                 // One that he may not see is a directory of which he is told only the name.
                 let is_shown = !is_under && sees(id);
                 let volume = is_shown.then(|| self.volume_status(store.volume(id).expect("found")));
-                all.push(Entry { name: name.into(), volume });
+                let directory = || self.told_directory(format!("{under}{name}"));
+                let directory = volume.is_none().then(directory);
+                all.push(Entry { name: name.into(), volume, directory });
             }
             skip_first &= name == after;
             from = next;
@@ -431,14 +445,19 @@ impl Node {
         all
     }
 
-    /// The whole name of what something lies under that `who` is shown.
-    pub fn directory(&self, who: &Who, name: &str) -> Option<String> {
+    /// The directory of this name, where something lies under it that `who` is shown.
+    pub fn directory(&self, who: &Who, name: &str) -> Option<Directory> {
         let store = &self.core.store;
         let name = store.whole_name(name)?;
         let under = format!("{name}/");
         let sees = |id| permission::sees(who, store.volume(id).expect("just found").ownership());
         let is_one = store.named(&under, &under).any(|(_, id)| sees(id));
-        is_one.then(|| name.into_owned())
+        is_one.then(|| self.told_directory(name.into_owned()))
+    }
+
+    fn told_directory(&self, name: String) -> Directory {
+        let (moment, since) = self.core.store.moment(&name);
+        Directory { name, moment, since }
     }
 }
 

@@ -386,7 +386,7 @@ fn what_lies_in_a_directory_is_asked_for_by_the_directorys_number() {
     make(&mut driver, &below("new"), 0o600).unwrap();
     assert_eq!(names(&mut driver, &root, &format!("/{d}")), ["e", "new"]);
     assert_eq!(names(&mut driver, &root, &below("e")), ["x"]);
-    assert_eq!(driver.node.directory(&root, &below("e")).as_deref(), Some("other/e"));
+    assert_eq!(driver.node.directory(&root, &below("e")).unwrap().name, "other/e");
     assert_eq!(driver.node.volume(&below("e/x")).unwrap().name, "other/e/x");
     call(&mut driver, rename(&below("e"), &below("g"), false)).unwrap();
     call(&mut driver, rename("f", &below("f"), false)).unwrap();
@@ -531,5 +531,94 @@ fn a_directory_is_listed_in_parts_of_any_size() {
             }
             assert_eq!(listed, all, "{directory:?} by {most}");
         }
+    }
+}
+
+/// It went with its last file where the metadata were full, or the file could not be removed at all.
+#[test]
+fn a_directory_that_a_removal_leaves_stays_where_it_is_to_be_kept() {
+    let mut driver = Setup::new(1).open();
+    let remove = |name: &str, keep_directory| Op::VolumeDelete {
+        name: name.into(),
+        only: None,
+        keep_directory,
+    };
+    let move_out = |name: &str, to: &str, replace| Op::VolumeRename {
+        name: name.into(),
+        to: to.into(),
+        replace,
+        keep_as: None,
+        is: None,
+        only: None,
+        keep_directory: true,
+    };
+    for name in ["gone/x", "d/e/x", "d/e/y", "m/x", "r/x", "place"] {
+        make(&mut driver, name, 0o600).unwrap();
+    }
+    call(&mut driver, remove("gone/x", false)).unwrap();
+    call(&mut driver, remove("d/e/x", true)).unwrap();
+    let is_there = |driver: &Driver, name: &str| driver.node.volume(name).is_some();
+    assert!(!is_there(&driver, "d/e"), "something else is in it");
+    call(&mut driver, remove("d/e/y", true)).unwrap();
+    call(&mut driver, move_out("m/x", "m2/x", false)).unwrap();
+    call(&mut driver, move_out("r/x", "place", true)).unwrap();
+    assert_eq!(names(&mut driver, &Who::root(), ""), ["d", "m", "m2", "place", "r"]);
+    for name in ["d/e", "m", "r"] {
+        let kept = driver.node.volume(name).unwrap();
+        assert_eq!(kept.ownership.mode, Ownership::DIRECTORY | 0o755);
+        call(&mut driver, remove(name, true)).unwrap();
+    }
+    assert!(is_there(&driver, "d"), "what lay in it was a directory");
+    // However full the metadata are.
+    make(&mut driver, "full/x", 0o600).unwrap();
+    for number in 0.. {
+        let name = format!("n{number}-{}", "x".repeat(200));
+        if make_empty(&mut driver, &name).is_err() {
+            break;
+        }
+    }
+    (0..).find(|number| make_empty(&mut driver, &format!("s{number}")).is_err());
+    assert_eq!(driver.node.capacity().volumes_free, 0);
+    call(&mut driver, remove("full/x", true)).unwrap();
+    assert!(is_there(&driver, "full"));
+}
+
+fn make_empty(driver: &mut Driver, name: &str) -> Result<Reply, Error> {
+    let access = Access { mode: Some(0o644), ..Access::default() };
+    let (name, size, placement) = (name.into(), Bytes::ZERO, Placement::default());
+    call(driver, Op::VolumeCreate { name, size, placement, access })
+}
+
+/// Whoever worked in it worked in the one that had got its name.
+#[test]
+fn a_directory_that_no_volume_stands_for_is_found_by_what_it_was_called_when() {
+    let mut driver = Setup::new(1).open();
+    let root = Who::root();
+    make(&mut driver, "a/b/x", 0o600).unwrap();
+    let told = driver.node.directory(&root, "a/b").unwrap();
+    assert_eq!((&*told.name, told.since), ("a/b", 0));
+    let then = |path: &str| format!("/@{}/{path}", told.moment);
+    call(&mut driver, rename("a", "c", false)).unwrap();
+    make(&mut driver, "a/b/other", 0o600).unwrap();
+    assert_eq!(names(&mut driver, &root, &then("a/b")), ["x"]);
+    assert_eq!(names(&mut driver, &root, "a/b"), ["other"]);
+    make(&mut driver, &then("a/b/new"), 0o600).unwrap();
+    call(&mut driver, rename(&then("a/b/x"), &then("a/b/y"), false)).unwrap();
+    assert_eq!(names(&mut driver, &root, "c/b"), ["new", "y"]);
+    let now = driver.node.directory(&root, &then("a/b")).unwrap();
+    assert_eq!(now.name, "c/b");
+    let new = driver.node.directory(&root, "a/b").unwrap();
+    assert!(new.since > told.moment && now.since == new.since && new.moment == now.moment);
+    let listed = driver.node.entries(&root, "a", "", 9);
+    assert_eq!(listed[0].directory.as_ref(), Some(&new));
+    // Another one in its place, and one of which nobody knows.
+    call(&mut driver, rename("c", "d", false)).unwrap();
+    call(&mut driver, rename("a", "c", false)).unwrap();
+    assert_eq!(driver.node.directory(&root, &then("a/b")).unwrap().name, "d/b");
+    let replaced = format!("/@{}/c/b", now.moment - 1);
+    for name in [&*replaced, "/@7/d/b", "/@99999999999999999999/d/b", "/@x/d/b"] {
+        assert!(driver.node.directory(&root, name).is_none(), "{name}");
+        let made = make(&mut driver, &format!("{name}/z"), 0o600);
+        assert!(made.is_err(), "{name}");
     }
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout)] // what could not be run is said
 
 mod at_once;
+mod doors;
 mod full;
 mod handles;
 mod kills;

@@ -131,6 +131,22 @@ pub struct Entry {
     /// The volume; none of a directory that is there only because volumes lie under it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileFacts>,
+    /// That directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<DirectoryFacts>,
+}
+
+/// What is known of a directory that no volume stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct DirectoryFacts {
+    /// Its whole name.
+    pub name: String,
+    /// When that is so: `/@MOMENT/NAME` is this directory also when it is called something else, as long
+    /// as the daemon runs.
+    pub moment: u64,
+    /// The moment since which it has been called so, where another one was called so before; else 0.
+    pub since: u64,
 }
 
 /// Asks for a volume as a file has it.
@@ -139,7 +155,7 @@ pub struct Entry {
 #[serde(deny_unknown_fields)]
 pub struct FileAsk {
     /// The volume's name, or its number behind a slash, or `/NUMBER/PATH`: what has this path below the
-    /// directory with this number.
+    /// directory with this number; or `/@MOMENT/PATH`: what had this path at that moment.
     pub name: String,
     /// Who asks, where he wants to know of changes that are not his own: a number below 2^60 that
     /// nobody else has, as the connections that he writes by have it in their `HelloVolume`.
@@ -189,8 +205,8 @@ pub enum FileFound {
     /// The volume.
     #[serde(rename = "file")]
     Volume(FileFacts),
-    /// The whole name of a directory that is there only because volumes lie under it.
-    Directory(String),
+    /// A directory that is there only because volumes lie under it.
+    Directory(DirectoryFacts),
 }
 
 /// Everything that was answered before is durable.
