@@ -77,7 +77,8 @@ fn nobody_is_late_whose_blocks_lie_in_several_places() {
         (Policy::SLACK, 4, 9),
         (policies::SWEEPS, 4, 3),
     ] {
-        for timing in [at_bound, within_bound, drive] {
+        // As long as a command may take at the worst, and as long as a drive takes.
+        for timing in [at_bound, drive] {
             assert_eq!(serve(Bytes::mib(block), policy, timing), count, "{block} MiB {policy:?}");
         }
     }

@@ -32,7 +32,7 @@ fn live(seed: u64, fault: Fault) -> Result<Counts, String> {
 
 #[test]
 fn nothing_acknowledged_is_lost_wherever_the_power_is_cut() {
-    let histories = histories(220);
+    let histories = histories(110);
     let mut counts = Counts::default();
     for seed in 0..histories {
         counts += live(seed, Fault::None).unwrap_or_else(|what| panic!("{what}"));
@@ -50,7 +50,7 @@ fn nothing_acknowledged_is_lost_wherever_the_power_is_cut() {
 /// back; every other pool writes its checkpoints in parts.
 #[test]
 fn nothing_of_thin_volumes_is_lost_wherever_the_power_is_cut() {
-    let asked = histories(220);
+    let asked = histories(110);
     let histories = asked.div_ceil(5);
     let mut counts = Counts::default();
     for seed in 0..histories {
@@ -73,7 +73,7 @@ fn nothing_of_thin_volumes_is_lost_wherever_the_power_is_cut() {
 /// them: the log goes over to a checkpoint when all of it is on the medium, and not before.
 #[test]
 fn nothing_is_lost_wherever_the_power_is_cut_while_a_checkpoint_is_written_in_parts() {
-    let asked = histories(220);
+    let asked = histories(110);
     let histories = asked.div_ceil(5);
     let mut counts = Counts::default();
     for seed in 0..histories {
