@@ -7,7 +7,7 @@
 
 use crate::lock::locked;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,8 +21,11 @@ pub struct GivenBack {
     /// Files that were removed, by their inodes, with when.
     going: Mutex<HashMap<u64, Instant>>,
     gone: Condvar,
-    /// Something was given back since the last commit that was asked for here.
-    is_new: AtomicBool,
+    /// How often something was given back, and of which of these times a commit has made it free.
+    given: AtomicU64,
+    freed: AtomicU64,
+    /// One at a time asks for a commit.
+    asks: Mutex<()>,
 }
 
 impl GivenBack {
@@ -40,36 +43,51 @@ impl GivenBack {
 
     /// Space was given back.
     pub fn note(&self) {
-        self.is_new.store(true, Ordering::Relaxed);
+        self.given.fetch_add(1, Ordering::SeqCst);
     }
 
     /// When the files that have lost their names by now are removed, as far as nobody uses them.
-    pub fn settled(&self) {
+    fn settled(&self) {
+        let begun = Instant::now();
         let mut going = locked(&self.going);
         let left = |going: &HashMap<u64, Instant>| {
-            let longest = |at: &Instant| FORGOTTEN_WITHIN.saturating_sub(at.elapsed());
-            going.values().map(longest).max().filter(|left| !left.is_zero())
+            let before = going.values().filter(|&&at| at <= begun);
+            let longest = before.map(|at| FORGOTTEN_WITHIN.saturating_sub(at.elapsed()));
+            longest.max().filter(|left| !left.is_zero())
         };
         while let Some(left) = left(&going) {
             going = self.gone.wait_timeout(going, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Whether space was given back of which a commit was not asked for yet.
-    pub fn take_new(&self) -> bool {
-        self.is_new.swap(false, Ordering::Relaxed)
+    /// What was made free so far: to be read before space is asked for.
+    pub fn freed(&self) -> u64 {
+        self.freed.load(Ordering::SeqCst)
+    }
+
+    /// Makes free what was given back, by a commit where there was none since. Whether more is free
+    /// than `before`.
+    pub fn make_free(&self, before: u64, commit: impl FnOnce() -> bool) -> bool {
+        self.settled();
+        let _asks = locked(&self.asks);
+        let given = self.given.load(Ordering::SeqCst);
+        if self.freed() < given && commit() {
+            self.freed.store(given, Ordering::SeqCst);
+        }
+        self.freed() > before
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn files_that_go_are_waited_for_until_they_are_gone() {
         let given = GivenBack::default();
         given.settled();
-        assert!(!given.take_new());
+        assert!(!given.make_free(given.freed(), || panic!("nothing was given back")));
         given.going(7);
         let gone = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -80,7 +98,30 @@ mod tests {
             gone.store(true, Ordering::SeqCst);
             given.gone(7);
         });
-        assert!(given.take_new() && !given.take_new());
         assert!(locked(&given.going).is_empty());
+        // A commit that fails frees nothing; one is enough for all who have asked before it.
+        let before = given.freed();
+        assert!(!given.make_free(before, || false) && given.make_free(before, || true));
+        assert!(given.make_free(before, || panic!("there was one")));
+        assert!(!given.make_free(given.freed(), || panic!("there was one")));
+    }
+
+    #[test]
+    fn files_that_lose_their_names_later_are_not_waited_for() {
+        let given = GivenBack::default();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for inode in 0.. {
+                    given.going(inode);
+                    if is_over.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    std::thread::yield_now();
+                }
+            });
+            given.settled();
+            is_over.store(true, Ordering::SeqCst);
+        });
     }
 }

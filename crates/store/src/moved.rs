@@ -77,6 +77,11 @@ impl Moved {
         let above = name.match_indices('/').map(|(end, _)| &name[..end]);
         above.chain([name]).filter_map(|name| self.touched.get(name)).max().map_or(0, |at| *at)
     }
+    /// Whether what had this path at the moment that is said is called something else now.
+    pub(crate) fn is_moved(&self, name: &str) -> bool {
+        // Only what has come to another name is not where it was said to be.
+        matches!(self.found(name), Ok(Some(Cow::Owned(_))))
+    }
     /// What is called something else now than at the moment that is said, if one is.
     ///
     /// # Errors
@@ -85,6 +90,9 @@ impl Moved {
         let Some((moment, path)) = at_moment(name) else { return Ok(None) };
         let skipped = moment.checked_sub(self.first).and_then(|since| usize::try_from(since).ok());
         let skipped = skipped.filter(|&skipped| skipped <= self.moves.len()).ok_or(Gone)?;
+        if path.starts_with('/') {
+            return Err(Gone); // a number is no path
+        }
         let mut path = Cow::Borrowed(path);
         for Move { from, to } in self.moves.range(skipped..) {
             if let Some(rest) = below(&path, from) {
@@ -128,6 +136,9 @@ mod tests {
         moved.note("x", "a");
         assert_eq!(found(&moved, 100, "a").as_deref(), Some("a/y"));
         assert_eq!(found(&moved, 101, "a/b"), None, "another one took its place");
+        assert!(moved.is_moved("/@100/a") && !moved.is_moved("/@102/a/y") && !moved.is_moved("a"));
+        // Of a volume's number nothing is said by that.
+        assert_eq!(found(&moved, 102, "/5/x"), None);
         // Of another run, or of one that is yet to come.
         for moment in [0, 99, 103, u64::MAX] {
             assert_eq!(found(&moved, moment, "z"), None);

@@ -229,6 +229,10 @@ impl Store {
             None => self.state.whole_name(name),
         }
     }
+    /// Whether a name says what a directory was called at a moment, and that has another name now.
+    pub fn is_moved(&self, name: &str) -> bool {
+        self.moved.is_moved(name)
+    }
     /// This moment, and since which one the directory that has this name, and that no volume stands
     /// for, has had it. `/@MOMENT/PATH` is what had this path at that moment, whatever it is called now.
     pub fn moment(&self, name: &str) -> (u64, u64) {
@@ -344,7 +348,7 @@ impl Store {
         let described = volume_size_max(name_size, disks.len(), count(&runs), extents);
         let thin = thin_described((placement.thin, is_ring), disks.len());
         let ring = ring_described(is_ring.then_some(0)) + thin;
-        self.check_metadata(described + ownership_size(ownership) + run_size(run) + ring)?;
+        self.check_counted(described + ownership_size(ownership) + run_size(run) + ring)?;
         let next = VolumeId(id.0 + 1);
         // Numbers that the next opening would give out again are given to nobody.
         if next.0 >= NUMBER_MAX || next.0 - self.numbers_recorded.0 > NUMBERS_AHEAD {
@@ -519,7 +523,7 @@ impl Store {
             }
         }
         if !before.is_empty() {
-            self.staged.written.entry(id).or_default().append(&mut before);
+            self.staged.written.entry(id).or_default().extend(before);
         }
         if !ahead.is_empty() {
             self.ahead.insert(id, ahead);
@@ -721,8 +725,19 @@ impl Store {
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         self.failed().map_or(Ok(()), |(disk, error)| Err(StoreError::ReadOnly { disk, error }))
     }
-    /// Refuses `more` bytes of metadata that might not fit.
+    /// Refuses `more` bytes of metadata, of volumes that are there, that might not fit. In a pool that an
+    /// earlier program has filled with names, which it counted as they are, these are.
     pub(crate) fn check_metadata(&self, more: u64) -> Result<(), StoreError> {
+        let counted = self.state.checkpoint_size_max();
+        match self.check_needed(counted) {
+            Ok(()) => self.check_needed(counted + more),
+            Err(_) => self.check_needed(self.state.checkpoint_size_bare() + more),
+        }
+    }
+    /// Refuses `more` bytes that might not fit, with names as they count ([`REMOVED_NAME_MAX`]).
+    ///
+    /// [`REMOVED_NAME_MAX`]: crate::REMOVED_NAME_MAX
+    fn check_counted(&self, more: u64) -> Result<(), StoreError> {
         self.check_needed(self.state.checkpoint_size_max() + more)
     }
     /// Refuses a checkpoint that takes so many bytes, and what is counted beside it.
@@ -740,7 +755,7 @@ impl Store {
     /// [`REMOVED_NAME_MAX`]: crate::REMOVED_NAME_MAX
     pub(crate) fn check_names(&self, counted: i64, bare: i64) -> Result<(), StoreError> {
         if let Ok(more @ 1..) = u64::try_from(counted) {
-            return self.check_metadata(more);
+            return self.check_counted(more);
         }
         match u64::try_from(bare) {
             Ok(more @ 1..) => self.check_needed(self.state.checkpoint_size_bare() + more),

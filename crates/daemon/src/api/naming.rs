@@ -49,17 +49,25 @@ pub(super) async fn volume_rename(
     let [is, only] = [is, only].map(|number| number.map(VolumeId));
     let rename = scope::Rename { from: &name, to: &to, replace, keep_as: keep_as.as_deref() };
     scope::permit_rename(&peer, &*control.entry.0, rename)?;
-    if replace && keep_as.is_none() {
-        // What would be removed may be under somebody's contract. Who may not remove it hears so of the pool.
-        let who = control.quotas.who(&peer);
-        let removed = view::volume(control.entry.0.volume(&to), &who, &to, &[Act::Own]);
-        control.quotas.owns_service(&peer, removed.ok().as_ref())?;
+    // What would be removed may be under somebody's contract. Who may not remove it hears so of the pool.
+    let replaced = replace && keep_as.as_deref().is_none_or(is_removed);
+    for removed in [(replaced, &to), (is_removed(&to), &name)] {
+        if let (true, name) = removed {
+            let who = control.quotas.who(&peer);
+            let removed = view::volume(control.entry.0.volume(name), &who, name, &[Act::Own]);
+            control.quotas.owns_service(&peer, removed.ok().as_ref())?;
+        }
     }
     let keep_directory =
         keep_directory && scope::permits_directory(&peer, &*control.entry.0, &name);
     let rename = calls::VolumeRename { name, to, replace, keep_as, is, only, keep_directory };
     grown(&control, &peer, staged.op(rename)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whether this is a name of a file that was removed while it was open.
+fn is_removed(name: &str) -> bool {
+    name.strip_prefix(api::REMOVED_DIRECTORY).is_some_and(|below| below.starts_with('/'))
 }
 
 /// Say when a volume was last used.

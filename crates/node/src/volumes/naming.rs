@@ -232,6 +232,11 @@ impl Node {
             check_reserved(&name, self.kind_of(removed))?;
             moved.insert(0, (kept, name));
             self.core.store.rename(&moved, None)?;
+            if self.kind_of(own) == Ownership::DIRECTORY {
+                // What is taken is a directory, too.
+                self.core.store.note_moved(to, &moved[0].1);
+                self.core.store.note_moved(&from, to);
+            }
             self.touch_above(&moved[0].1);
             self.left(who, &from, keep_directory);
             self.touch_above(to);
@@ -252,12 +257,19 @@ impl Node {
         Ok(())
     }
 
-    /// The name in full, where that lies in a directory that is given by its number.
-    /// Whoever may not know of the directory is not told its name by that.
+    /// The name in full, where that lies in a directory that is given by its number, or by an earlier
+    /// name. Whoever may not know of the directory is not told its name by that.
     fn whole_name(&self, who: &Who, name: &str) -> Result<String, Error> {
+        let store = &self.core.store;
         let knows = |directory: &Volume| permission::knows(who, directory.ownership());
-        let is_known = self.core.store.directory_of(name).is_none_or(knows);
-        let known = self.core.store.whole_name(name).filter(|_| is_known);
+        let is_shown = |directory: &str| {
+            store.find(directory).is_some_and(knows) || self.directory(who, directory).is_some()
+        };
+        let is_known = |whole: &str| match store.is_moved(name) {
+            true => is_shown(whole) || whole.rsplit_once('/').is_some_and(|(it, _)| is_shown(it)),
+            false => store.directory_of(name).is_none_or(knows),
+        };
+        let known = store.whole_name(name).filter(|whole| is_known(whole));
         known.map(Cow::into_owned).ok_or_else(|| Error::NoSuchVolume { name: name.into() })
     }
 
