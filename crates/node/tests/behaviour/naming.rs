@@ -622,3 +622,55 @@ fn a_directory_that_no_volume_stands_for_is_found_by_what_it_was_called_when() {
         assert!(made.is_err(), "{name}");
     }
 }
+
+/// By an earlier name nobody finds out what a directory is called now that he is shown nothing of.
+#[test]
+fn what_a_directory_of_others_has_come_to_is_not_told() {
+    let mut driver = Setup::new(1).open();
+    make_as(&mut driver, 7, "alice/plans/x", 0o600);
+    make_as(&mut driver, 7, "kept", 0o700 | Ownership::DIRECTORY);
+    make_as(&mut driver, 8, "bobs", 0o600);
+    let bob = Who::user(8, 8, []);
+    let moment = driver.node.directory(&Who::root(), "alice").unwrap().moment;
+    for (from, to) in [("alice", "secret"), ("kept", "hidden")] {
+        let ticket = driver.begin_as(Who::user(7, 7, []), rename(from, to, false));
+        driver.wait(ticket).unwrap();
+    }
+    let mut bobs = |op| {
+        let ticket = driver.begin_as(bob.clone(), op);
+        driver.wait(ticket)
+    };
+    for path in ["alice", "alice/new", "alice/plans/x", "kept", "kept/new"] {
+        let to = format!("/@{moment}/{path}");
+        let (size, placement, access) = (Bytes::ZERO, Placement::default(), Access::default());
+        let op = Op::VolumeCreate { name: to.clone(), size, placement, access };
+        assert_eq!(bobs(op), Err(Error::NoSuchVolume { name: to.clone() }));
+        let told = bobs(rename("bobs", &to, true));
+        assert_eq!(told, Err(Error::NoSuchVolume { name: to }));
+    }
+    // What he is shown something of he works in.
+    make_as(&mut driver, 8, "secret/bobs", 0o600);
+    make_as(&mut driver, 8, &format!("/@{moment}/alice/new"), 0o600);
+    assert!(driver.node.volume("secret/new").is_some());
+}
+
+/// Who holds on to one of two directories that change places finds that one.
+#[test]
+fn a_directory_that_is_kept_beside_is_found_where_it_has_come_to() {
+    let mut driver = Setup::new(1).open();
+    let root = Who::root();
+    for name in ["p", "q"] {
+        make(&mut driver, name, 0o700 | Ownership::DIRECTORY).unwrap();
+    }
+    make(&mut driver, "p/sub/f", 0o600).unwrap();
+    let moment = driver.node.directory(&root, "p/sub").unwrap().moment;
+    let keep_as = Some("old".into());
+    let (name, to, replace) = ("p".into(), "q".into(), true);
+    let (is, only, keep_directory) = (None, None, false);
+    let op = Op::VolumeRename { name, to, replace, keep_as, is, only, keep_directory };
+    call(&mut driver, op).unwrap();
+    make(&mut driver, "p/sub/other", 0o600).unwrap();
+    let mut then = |path: &str| names(&mut driver, &root, &format!("/@{moment}/{path}"));
+    assert_eq!(then("p/sub"), ["f"]);
+    assert_eq!(then("q"), Vec::<String>::new());
+}
