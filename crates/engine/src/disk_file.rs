@@ -5,12 +5,13 @@
 //! A file that was cut between two looks, and is as long again, has a hole where its last metadata lie: a
 //! pool's disk has bytes there, and nobody but a cut makes a hole of them. So the file system is asked
 //! whether there still are any, which reads no data. What is not seen: a file that somebody has written
-//! anew from end to end, as `cp` of an image does. Its times and its inode change with the daemon's own
-//! writes, or stay, and its bytes would have to be read.
+//! anew from end to end, as `cp` of an image does, where nobody looks while it is shorter. Its times and
+//! its inode change with the daemon's own writes, or stay, and its bytes would have to be read.
 
 use crate::device::Device;
 use crate::error::PoolError;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 use units::Bytes;
@@ -60,9 +61,18 @@ impl DiskFile {
             ));
         }
         let last = self.last?;
-        (data_from(&self.file, last) != Some(last)).then(|| {
+        is_gone(crate::sys::data_from(&self.file, last), last).then(|| {
             "its file was cut and made longer again: what lay behind the cut is gone".into()
         })
+    }
+}
+
+/// Whether the bytes that were at `last` are gone, by what the file system says of the first from there
+/// on. One that fails to say leaves that open.
+fn is_gone(says: io::Result<u64>, last: u64) -> bool {
+    match says {
+        Ok(at) => at != last,
+        Err(error) => error.raw_os_error() == Some(libc::ENXIO),
     }
 }
 
@@ -105,6 +115,10 @@ mod tests {
         between.file.set_len(1 << 20).unwrap();
         between.file.set_len(8 << 20).unwrap();
         assert!(between.damage().unwrap().contains("made longer again"), "{between:?}");
+        // What the file system does not say is no damage.
+        let fails = |errno| Err(io::Error::from_raw_os_error(errno));
+        assert!(is_gone(fails(libc::ENXIO), 5) && is_gone(Ok(6), 5) && !is_gone(Ok(5), 5));
+        assert!([libc::EIO, libc::EINVAL, libc::EINTR].iter().all(|it| !is_gone(fails(*it), 5)));
         let removed = of();
         assert_eq!(removed.damage(), None);
         fs::remove_file(&path).unwrap();

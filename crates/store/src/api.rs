@@ -27,7 +27,7 @@ pub struct Lag {
 pub enum Found {
     /// Nothing: they were written over, erased, or cannot be read.
     Nothing,
-    /// A checkpoint on it is not whole.
+    /// A checkpoint on it is not whole: it was written over, or was being written when it was copied.
     Damaged,
     /// As much as a disk has that was left alone.
     Whole,

@@ -317,7 +317,7 @@ impl fmt::Display for Lag {
             ahead.0
         )?;
         match found {
-            Found::Damaged => f.write_str(", and a part of its metadata is damaged"),
+            Found::Damaged => f.write_str(", and a part of its metadata is not whole"),
             _ => Ok(()),
         }
     }
@@ -328,7 +328,8 @@ impl Lag {
     pub(crate) fn next_step(&self) -> &'static str {
         match self.found {
             Found::Whole => BEHIND,
-            Found::Damaged | Found::Nothing => DAMAGED,
+            Found::Damaged => BEHIND_OR_DAMAGED,
+            Found::Nothing => DAMAGED,
         }
     }
 }
@@ -337,6 +338,13 @@ impl Lag {
 const BEHIND: &str = "it is a copy of an earlier time, and nothing was written to any \
     disk: give the one that the others were last used with, or copies of all disks of one time \
     (if there is neither, what lay on it since is lost: make a new pool, and restore its volumes)";
+
+/// What to do about one that may be either: a copy that was taken while a checkpoint was being written, or
+/// one that somebody else has written to.
+const BEHIND_OR_DAMAGED: &str = "it is a copy of an earlier time, or somebody has written over a part of \
+    it, and nothing was written to any disk: give the one that the others were last used with, or restore \
+    it from a copy of that time, or all disks from copies of one time (if there is neither, what lay on it \
+    since is lost: make a new pool, and restore its volumes)";
 
 /// What to do about one that somebody else has written to.
 const DAMAGED: &str = "nobody knows of which time its data are, and nothing was written to any disk: \
@@ -479,8 +487,9 @@ impl OpenError {
             Self::SameDisk { .. } => "give each disk once, and no copies of it",
             Self::Missing { .. } => "give it too",
             Self::Behind { disks } => {
-                let damaged = disks.iter().find(|lag| lag.found != Found::Whole);
-                damaged.or(disks.first()).map_or(BEHIND, Lag::next_step)
+                let one = |found: Found| disks.iter().find(|lag| lag.found == found);
+                let worst = one(Found::Nothing).or_else(|| one(Found::Damaged)).or(disks.first());
+                worst.map_or(BEHIND, Lag::next_step)
             }
             Self::Damaged(_) => {
                 "no other copy of it is whole: run a check for everything that is damaged, \

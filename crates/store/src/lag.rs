@@ -4,7 +4,8 @@ use crate::api::{DiskIndex, Found, Lag};
 use crate::facts::Facts;
 use alloc::vec::Vec;
 
-/// A copy of an earlier time has its metadata, as they were then.
+/// A copy of an earlier time has its metadata, as they were then: of one that was taken while a checkpoint
+/// was being written, that checkpoint is not whole.
 fn found(facts: &Facts, device: DiskIndex) -> Found {
     let device = &facts.devices[device.as_usize()];
     match device.areas.iter().all(|area| area.checkpoint.is_ok()) {

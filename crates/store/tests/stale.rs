@@ -352,9 +352,10 @@ fn no_row_of_crashes_is_refused_and_every_older_disk_is() {
     assert!(cuts > 20 * histories && refused > 20 * histories, "{cuts} {refused}");
 }
 
-/// A disk whose beginning was zeros was called a copy of an earlier time.
+/// A disk whose beginning was zeros was called a copy of an earlier time. One with a part of its metadata
+/// may be one: an image that was taken while a checkpoint was being written.
 #[test]
-fn a_disk_that_was_written_over_is_told_as_that_and_not_as_an_older_copy() {
+fn a_disk_that_was_written_over_is_not_told_as_an_older_copy_alone() {
     let mut life = Life::new(2);
     let mut damaged = 0;
     for event in [Sync, Open, Sync, Sync, Rewrite, Open, Sync] {
@@ -366,7 +367,6 @@ fn a_disk_that_was_written_over_is_told_as_that_and_not_as_an_older_copy() {
             let error = open(&mut disks).err()?;
             let OpenError::Behind { disks } = &error else { panic!("{event:?}: {error}") };
             let text = error.to_string();
-            assert!(!text.contains("copy of an earlier time"), "{event:?}: {text}");
             assert!(disks.len() == 1 && disks[0].index == DiskIndex(1), "{event:?}: {text}");
             Some((disks[0].found, text))
         };
@@ -374,10 +374,13 @@ fn a_disk_that_was_written_over_is_told_as_that_and_not_as_an_older_copy() {
         let (found, text) = erased(end - (64 << 10)).expect("it has nothing");
         assert_eq!(found, Found::Nothing);
         assert!(text.contains("nothing else of the pool's metadata"), "{event:?}: {text}");
+        assert!(!text.contains("copy of an earlier time"), "{event:?}: {text}");
         // One area of its log is at the end: that may be enough.
         if let Some((found, text)) = erased(end / 2) {
             assert_eq!(found, Found::Damaged);
-            assert!(text.contains("a part of its metadata is damaged"), "{event:?}: {text}");
+            assert!(text.contains("a part of its metadata is not whole"), "{event:?}: {text}");
+            let both = "it is a copy of an earlier time, or somebody has written over a part of it";
+            assert!(text.contains(both), "{event:?}: {text}");
             damaged += 1;
         }
     }
