@@ -3,6 +3,7 @@
 //! Invariant: a finding says what is the case, with its figures, and what to do next; where
 //! nothing is found, every contract was kept so far and nothing that is known endangers one.
 
+use crate::problem::MAKE_ROOM;
 use report::{counted, quoted, span, stream_on};
 use store::EXTENT;
 use units::{Bytes, Duration, Rate};
@@ -112,8 +113,9 @@ fn of_disk(disk: &Disk, found: &mut Vec<Finding>) {
         let failed = counted(disk.host_errors, "command");
         let what =
             format!("disk {number} ({device}): its host had no room or no memory for {failed}");
-        let next = "make room in the file system that the disk's file lies in (`df`): its places can be \
-                    written again then; what was written meanwhile is lost, and was told so";
+        let next = format!(
+            "{MAKE_ROOM}; who wrote was told what failed; this counts since the daemon's start"
+        );
         found.push(broken(format!("disk/{number}/room"), what, next));
     }
     if let errors @ 1.. = disk.errors.saturating_sub(disk.host_errors) {
@@ -442,7 +444,8 @@ pub mod tests {
                 json!(2),
                 Weight::Broken,
                 "no room or no memory for 2",
-                "`df`",
+                "is full (`df`), or a quota or a limit is reached, make room; if the machine is short of \
+                 memory, free some; who wrote was told what failed; this counts since the daemon's start",
             ),
             ("/disks/0/profile/verdict", json!("stale"), Weight::Look, "disk 0", "--disk 0"),
             (

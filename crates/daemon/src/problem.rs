@@ -235,7 +235,9 @@ fn no_room(
     if let Some(fits) = fits {
         let disks: Vec<String> = fits.disks.iter().map(|disk| disk.0.to_string()).collect();
         let disks = disks.join(",");
-        let create = format!("`slackline volume create NAME --size SIZE --disks {disks}`");
+        let create = format!(
+            "`slackline volume create NAME --size SIZE --disks {disks}`, with `--ring` for a ring"
+        );
         if fits.is_enough {
             next.push(format!("make it on disks that have room for it: {create}"));
         } else if fits.there > fits.most {
@@ -297,8 +299,10 @@ fn of_space(error: &Error) -> Problem {
     }
 }
 
-/// What to do where the host of a disk has no room for its file.
-const MAKE_ROOM: &str = "make room in the file system that the disk's file lies in (`df`)";
+/// What to do where the host of a disk has no room for its file, or no memory.
+pub(crate) const MAKE_ROOM: &str = "where the file system of the disk's file is full (`df`), or a quota or \
+                                    a limit is reached, make room; if the machine is short of memory, \
+                                    free some";
 
 /// Errors of a disk.
 fn of_device(error: &Error) -> Problem {
@@ -327,7 +331,7 @@ fn of_device(error: &Error) -> Problem {
                 device(*error)
             ),
             match error.is_of_host() {
-                true => format!("{MAKE_ROOM}, and write it again"),
+                true => format!("{MAKE_ROOM}; then write it again"),
                 false => "write it again, and look at the kernel's log".into(),
             },
         ),
@@ -673,7 +677,9 @@ mod tests {
         };
         let there = fits(&[1, 3], Bytes::mib(40), true);
         assert!(
-            there.contains("--disks 1,3`; or 9 MiB at the most on these disks; or del"),
+            there.contains(
+                "--disks 1,3`, with `--ring` for a ring; or 9 MiB at the most on these disks; or del"
+            ),
             "{there}"
         );
         let larger = fits(&[2], Bytes::mib(20), false);
