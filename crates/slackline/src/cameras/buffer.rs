@@ -4,7 +4,8 @@
 //! started again gets it once more. What was not handed over waits. Invariants: both together are
 //! no more than the bound; what is dropped is whole pieces, the oldest that wait, and it is
 //! counted; nothing that was handed over is dropped, but where it alone takes half of the bound:
-//! then the oldest of it is no longer held, and a daemon that dies then may lose it.
+//! then the oldest of it is no longer held, and a daemon that dies then may lose it. Only the piece that
+//! still grows has more memory than bytes.
 
 use super::limits::PIECE;
 use std::collections::VecDeque;
@@ -65,14 +66,23 @@ impl Buffer {
         // Many small ones become one: nobody else has what waits.
         match self.waiting.back_mut().and_then(Arc::get_mut) {
             Some(last) if last.len() + bytes.len() <= PIECE => last.extend_from_slice(bytes),
-            _ => self.waiting.push_back(Arc::new(bytes.to_vec())),
+            last => {
+                // It grows no more: the memory that it has is what is counted.
+                if let Some(last) = last {
+                    last.shrink_to_fit();
+                }
+                self.waiting.push_back(Arc::new(bytes.to_vec()));
+            }
         }
         dropped
     }
 
     /// The next piece to hand over; from here on it is held.
     pub fn take(&mut self) -> Option<Arc<Vec<u8>>> {
-        let piece = self.waiting.pop_front()?;
+        let mut piece = self.waiting.pop_front()?;
+        if let Some(piece) = Arc::get_mut(&mut piece) {
+            piece.shrink_to_fit();
+        }
         self.waiting_bytes -= piece.len();
         self.held_bytes += piece.len();
         self.held.push_back(Arc::clone(&piece));
@@ -225,5 +235,11 @@ mod tests {
             buffer.push(&[7; 188]);
         }
         assert_eq!(buffer.waiting.len(), 1_000_usize.div_ceil(348));
+        // Only the last has memory that is not counted.
+        let taken: usize = buffer.waiting.iter().map(|piece| piece.capacity()).sum();
+        assert!(taken <= buffer.waiting_bytes + PIECE, "{taken}");
+        while buffer.take().is_some() {}
+        let taken: usize = buffer.held.iter().map(|piece| piece.capacity()).sum();
+        assert!(taken < buffer.held_bytes + 188, "{taken}");
     }
 }

@@ -22,7 +22,8 @@ use units::{Bytes, Rate};
 /// Whether its command gives bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Feed {
-    /// It is not started before its volume was opened once, unless there is no daemon.
+    /// It is not started before its volume was opened once, unless there is no daemon, or none that
+    /// answers.
     Waits,
     /// It was started, and has given nothing yet.
     Starts,
@@ -200,10 +201,14 @@ impl Camera {
     }
 
     /// Waits until its bytes are wanted, or so long; whether they are: its volume was opened once, or
-    /// there is no daemon, and they wait for it as they do when it has gone.
+    /// there is no daemon, and they wait for it as they do when it has gone. So they do for one that
+    /// hangs: cameras ask in turn, and the last would hear of it late.
     pub fn wanted_within(&self, time: Duration) -> bool {
         let inner = self.inner();
-        let is_wanted = |inner: &Inner| inner.opened || inner.store.0.is_away();
+        let is_wanted = |inner: &Inner| {
+            let hangs = inner.store.0 == Store::Waits && self.began.elapsed() >= STUCK;
+            inner.opened || inner.store.0.is_away() || hangs
+        };
         let waited = self.news.wait_timeout_while(inner, time, |inner| !is_wanted(inner));
         is_wanted(&waited.expect("no thread panics while it holds a camera").0)
     }

@@ -11,7 +11,7 @@ use super::limits::{ASK_AGAIN, ASK_AGAIN_LATER, DURABLE_WITHIN, IDLE, LOOK};
 use crate::appending::writer_at;
 use crate::contract::thin_placement;
 use crate::pausing::PAUSE;
-use client::control::{Contract, Mode, VolumeCreate};
+use client::control::{Contract, Mode, Volume, VolumeCreate};
 use client::{Client, Code, Error, Writer};
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,10 @@ use std::time::{Duration, Instant};
 pub fn run(camera: &Camera, client: &Client, number: usize, turn: &AtomicUsize) {
     while turn.load(Ordering::Acquire) < number {
         if camera.is_over() {
-            return;
+            if camera.unsaved() == 0 {
+                return;
+            }
+            break; // there is no time to wait for the others
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -43,7 +46,7 @@ pub fn run(camera: &Camera, client: &Client, number: usize, turn: &AtomicUsize) 
         };
         // A refusal leaves things as they were: who corrects the file gets a volume as it says then.
         if let Some(volume) = made.take_if(|_| !why_not.soon || camera.is_over()) {
-            made = unmake(client, volume);
+            made = unmake(camera, client, volume);
         }
         camera.refused(why_not.state, &why_not.what, &why_not.next);
         if camera.is_over() && camera.unsaved() == 0 {
@@ -83,6 +86,7 @@ impl From<Error> for WhyNot {
         };
         let fits = error.refusal().map(|refusal| refusal.rate_max_bytes_per_second);
         let next = match fits {
+            _ if is_late(&error) => format!("its bytes wait in memory; {}", error.next_step()),
             _ if state == "no daemon" => "its bytes wait in memory; start the daemon: `systemctl \
                                           start slackline`, or `slackline serve DEVICE...`"
                 .into(),
@@ -101,12 +105,15 @@ impl From<Error> for WhyNot {
     }
 }
 
+/// There is a daemon, which has not answered in time: it need not be started.
+fn is_late(error: &Error) -> bool {
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    matches!(error, Error::Broken(cause) if matches!(cause.kind(), TimedOut | WouldBlock))
+}
+
 impl WhyNot {
-    /// The same of a volume that was there already, and has nothing.
+    /// The same of a ring that was there already, has nothing, and is too small for the contract.
     fn of_an_empty(self, volume: &str) -> Self {
-        if self.state != "failed" {
-            return self;
-        }
         let quoted = report::quoted(volume);
         let next = format!(
             "{}; nothing is recorded in volume {volume}: `slackline volume delete {quoted}` has it made \
@@ -144,10 +151,11 @@ fn no_ring(camera: &Camera) -> WhyNot {
 }
 
 /// Removes a volume that was made for a stream which was refused, by its number, where nobody has
-/// used it since; gives it back where it is still there.
-fn unmake(client: &Client, made: String) -> Option<String> {
+/// used it since, or given it another name; gives it back where it is still there.
+fn unmake(camera: &Camera, client: &Client, made: String) -> Option<String> {
+    let is_unused = |volume: &Volume| volume.length_bytes.is_zero() && volume.streams == 0;
     match client.volume(&made) {
-        Ok(volume) if volume.length_bytes.is_zero() && volume.streams == 0 => {
+        Ok(volume) if is_unused(&volume) && volume.name == camera.spec.volume => {
             client.volume_delete(&made).err().map(|_| made)
         }
         Err(error) if error.code() != Some(Code::NoSuchVolume) => Some(made),
@@ -220,7 +228,13 @@ fn open(camera: &Camera, client: &Client, made: &mut Option<String>) -> Result<W
         Err(error) if error.code() == Some(Code::Refused) && camera.reset_rate() => {
             return Err(WhyNot { soon: true, ..error.into() });
         }
-        Err(error) if made.is_none() && length.is_zero() => {
+        // What the daemon says of a ring that is too small for its contract.
+        Err(error)
+            if made.is_none()
+                && length.is_zero()
+                && room.is_ring
+                && error.code() == Some(Code::Invalid) =>
+        {
             return Err(WhyNot::from(error).of_an_empty(&spec.volume));
         }
         opened => opened?,
@@ -334,5 +348,20 @@ mod tests {
         assert!(soon(Code::Refused, true) && soon(Code::VolumeBusy, false));
         assert!(soon(Code::NoSuchStream, false));
         assert!(!soon(Code::Refused, false) && !soon(Code::VolumeFull, false));
+    }
+
+    /// Who was told to start a daemon that hangs found that there is one.
+    #[test]
+    fn a_daemon_that_does_not_answer_is_not_to_be_started() {
+        let broken = |kind: std::io::ErrorKind| WhyNot::from(Error::Broken(kind.into()));
+        let late = broken(std::io::ErrorKind::WouldBlock);
+        assert_eq!(late.state, "no daemon");
+        assert!(
+            late.next.contains("wait in memory; look at the daemon's messages"),
+            "{}",
+            late.next
+        );
+        let gone = broken(std::io::ErrorKind::ConnectionReset);
+        assert!(gone.next.contains("start the daemon"), "{}", gone.next);
     }
 }
