@@ -141,7 +141,7 @@ impl Client {
         let (may_cut, length_bytes) = (true, length);
         let resize =
             VolumeResize { size_bytes: size, may_cut, length_bytes, ..VolumeResize::default() };
-        http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(&resize))
+        self.resize(name, &resize, durable)
     }
 
     /// Gives back what was reserved [ahead](Client::grow_ahead) of who writes a volume, by one who has
@@ -155,7 +155,7 @@ impl Client {
         let given_back_from_bytes = Some(from);
         let resize =
             VolumeResize { size_bytes: size, given_back_from_bytes, ..VolumeResize::default() };
-        http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(&resize))
+        self.resize(name, &resize, durable)
     }
 
     /// Gives a volume at least so much space, and `ahead` more where there is room for that, until it is
@@ -172,7 +172,7 @@ impl Client {
             ahead_bytes: ahead,
             ..VolumeResize::default()
         };
-        http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(&resize))
+        self.resize(name, &resize, durable)
     }
 
     /// Gives a volume at least so much space; one that has more already stays as it is. What is
@@ -187,7 +187,11 @@ impl Client {
         let (grow_only, length_bytes) = (true, length);
         let resize =
             VolumeResize { size_bytes: size, grow_only, length_bytes, ..VolumeResize::default() };
-        http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(&resize))
+        self.resize(name, &resize, durable)
+    }
+
+    fn resize(&self, name: &str, resize: &VolumeResize, durable: Durable) -> Result<Volume> {
+        http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(resize))
     }
 
     /// Makes durable everything that was answered before, whoever asked for it. Gives the number

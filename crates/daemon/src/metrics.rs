@@ -216,12 +216,17 @@ fn disks(told: &mut Told<'_>, disks: &[Disk]) -> fmt::Result {
             disks.iter().enumerate().map(|(at, disk)| (labels(at), value(disk))),
         )?;
     }
-    let counters: [Of<Disk, u64>; 4] = [
+    let counters: [Of<Disk, u64>; 5] = [
         ("disk_late_requests", "Requests under contract done after their deadline.", |disk| {
             disk.late_requests
         }),
         ("disk_overruns", "Commands that took longer than the profile says.", |disk| disk.overruns),
         ("disk_errors", "Commands that failed.", |disk| disk.errors),
+        (
+            "disk_host_errors",
+            "Of these, those for which the host had no room or no memory.",
+            |disk| disk.host_errors,
+        ),
         ("disk_gaps_beyond", "Gaps of the host that were longer than what is charged.", |disk| {
             disk.gap.beyond
         }),

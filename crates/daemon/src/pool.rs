@@ -220,7 +220,7 @@ pub trait Pool: Send + Sync + 'static {
             volumes_free: free / Bytes::MIB,
         }
     }
-    /// The whole name of a directory that no volume stands for: [`node::Node::directory`].
+    /// A directory that no volume stands for: [`node::Node::directory`].
     fn directory(&self, _: &Who, _name: &str) -> Option<node::Directory> {
         None
     }

@@ -493,3 +493,56 @@ fn a_volume_does_not_grow_beyond_the_quota_of_whose_contract_it_has() {
     assert_eq!(share(&held), small);
     assert_eq!(held.client.volume("v").unwrap().size_bytes, Bytes::MIB);
 }
+
+/// Not a test by itself: removes volumes of his own by every way that there is.
+#[test]
+fn as_who_removes_what_others_have_promised() {
+    let Ok(socket) = std::env::var("SLACKLINE_TEST_SOCKET") else { return };
+    let client = Client::connect(socket).unwrap();
+    let other = client.volume_create(&VolumeCreate::new("other", Bytes::MIB)).unwrap();
+    let (number, now) = (client.volume("mine").unwrap().number, client::Durable::Now);
+    let rename = |from, to: &str, how| client.volume_rename(from, to, how, now).unwrap_err();
+    let hidden = ".slackline-removed/x";
+    let refused = [
+        client.volume_delete("mine").unwrap_err(),
+        rename("other", "mine", client::Replace::Remove(number)),
+        rename("other", "mine", client::Replace::KeepAs(number, hidden)),
+        rename("mine", hidden, client::Replace::Nothing),
+    ];
+    for error in refused {
+        assert_eq!(error.code(), Some(Code::Forbidden), "{error}");
+    }
+    // To give it another name removes nothing.
+    client.volume_rename("mine", "yours", client::Replace::Nothing, now).unwrap();
+    client.volume_rename("yours", "mine", client::Replace::Nothing, now).unwrap();
+    client.volume_rename("other", hidden, client::Replace::Nothing, now).unwrap();
+    assert_eq!(client.volume(hidden).unwrap().number, other.number);
+    println!("all tried");
+}
+
+/// Through a mount its name went, and then nobody could remove it any more.
+#[test]
+fn a_contract_of_others_keeps_a_volume_from_being_removed_in_any_way() {
+    if not_root() {
+        return;
+    }
+    let daemon = daemon("preset = 'none'", 64);
+    let client = &daemon.client;
+    let access = Access { user: Some(OWNER.uid.to_string()), ..Access::default() };
+    client
+        .volume_create(&VolumeCreate { access, ..VolumeCreate::new("mine", Bytes::MIB) })
+        .unwrap();
+    let service = Service::Latency {
+        len_bytes: Bytes::kib(4),
+        within_ns: units::Duration::from_millis(100),
+        every_ns: units::Duration::from_secs(1),
+    };
+    client.volume_service("mine", &service).unwrap();
+    let socket = client.socket().to_str().unwrap();
+    run_as(
+        OWNER,
+        daemon.dir.path(),
+        "owners::as_who_removes_what_others_have_promised",
+        &[("SLACKLINE_TEST_SOCKET", socket)],
+    );
+}

@@ -558,7 +558,7 @@ impl Pool {
         self.core.capacity()
     }
 
-    /// The whole name of a directory that no volume stands for ([`Node::directory`]).
+    /// A directory that no volume stands for ([`Node::directory`]).
     pub fn directory(&self, who: &Who, name: &str) -> Option<node::Directory> {
         self.core.directory(who, name)
     }

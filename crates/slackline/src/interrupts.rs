@@ -16,8 +16,8 @@ pub fn all() -> Vec<i32> {
     [SIGINT, SIGTERM].into_iter().chain(hangup).collect()
 }
 
-/// Set by an interrupt. A second one ends the process at once: a terminal that is closed is none, since it
-/// sends several, and its session what says the same.
+/// Set by an interrupt. A second one ends the process at once. That a terminal is closed is never a second
+/// one: the terminal may send it several times, and its session sends SIGTERM beside it.
 pub fn interruption() -> Arc<AtomicBool> {
     let (flag, armed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in all() {

@@ -22,9 +22,9 @@ pub struct Entry {
     /// The last part of its name.
     pub name: String,
     /// The volume; none of a directory that is there only because something lies under it, and
-    /// of one that is hidden: that is
+    /// of one that is hidden.
     pub volume: Option<VolumeStatus>,
-    /// this directory.
+    /// The directory, where there is no volume.
     pub directory: Option<Directory>,
 }
 

@@ -5,7 +5,7 @@
 //! command never waits for any of this.
 
 use super::back_off::{BackOff, chance};
-use super::camera::{Camera, Next, Room};
+use super::camera::{AWAY, Camera, Next, Room};
 use super::check;
 use super::limits::{ASK_AGAIN, ASK_AGAIN_LATER, DURABLE_WITHIN, IDLE, LOOK};
 use crate::appending::writer_at;
@@ -75,8 +75,8 @@ struct WhyNot {
 impl From<Error> for WhyNot {
     fn from(error: Error) -> Self {
         let (state, soon) = match (&error, error.code()) {
-            (Error::NoDaemon { .. } | Error::Broken(_), _) => ("no daemon", true),
-            (_, Some(Code::ShuttingDown)) => ("no daemon", true),
+            (Error::NoDaemon { .. } | Error::Broken(_), _) => (AWAY, true),
+            (_, Some(Code::ShuttingDown)) => (AWAY, true),
             (_, Some(Code::NoSuchStream | Code::Silent)) => ("stream closed", true),
             (_, Some(Code::Refused)) => ("refused", error.may_be_tried_again() || error.passes()),
             (_, Some(Code::NoMemory | Code::Quota)) => ("refused", false),
@@ -87,7 +87,7 @@ impl From<Error> for WhyNot {
         let fits = error.refusal().map(|refusal| refusal.rate_max_bytes_per_second);
         let next = match fits {
             _ if is_late(&error) => format!("its bytes wait in memory; {}", error.next_step()),
-            _ if state == "no daemon" => "its bytes wait in memory; start the daemon: `systemctl \
+            _ if state == AWAY => "its bytes wait in memory; start the daemon: `systemctl \
                                           start slackline`, or `slackline serve DEVICE...`"
                 .into(),
             _ if state == "stream closed" => {
@@ -355,7 +355,7 @@ mod tests {
     fn a_daemon_that_does_not_answer_is_not_to_be_started() {
         let broken = |kind: std::io::ErrorKind| WhyNot::from(Error::Broken(kind.into()));
         let late = broken(std::io::ErrorKind::WouldBlock);
-        assert_eq!(late.state, "no daemon");
+        assert_eq!(late.state, AWAY);
         assert!(
             late.next.contains("wait in memory; look at the daemon's messages"),
             "{}",

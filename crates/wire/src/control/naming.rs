@@ -131,7 +131,7 @@ pub struct Entry {
     /// The volume; none of a directory that is there only because volumes lie under it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileFacts>,
-    /// That directory.
+    /// The directory, where there is no volume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<DirectoryFacts>,
 }
