@@ -241,7 +241,7 @@ fn the_syncs_of_900_writers_beside_greedy_programs_are_answered_in_time() {
 #[test]
 fn syncs_are_answered_in_time_while_checkpoints_are_written() {
     let mut world = one_disk(&model(Bytes::GIB * 64), Duration::from_millis(500), 4);
-    for number in 0..5_000 {
+    for number in 0..4_500 {
         create(&mut world, &format!("{number:060}"), Bytes::ZERO);
     }
     create(&mut world, "g", Bytes::mib(64));

@@ -87,7 +87,8 @@ pub fn create<K: Keeps>(world: &mut World<K>, name: &str, size: Bytes) {
 pub fn create_in<K: Keeps>(world: &mut World<K>, name: &str, size: Bytes, placement: Placement) {
     let (name, access) = (name.into(), Default::default());
     let op = Op::VolumeCreate { name, size, placement, access };
-    assert!(matches!(world.call(op), Ok(Reply::Made { .. })));
+    let made = world.call(op);
+    assert!(matches!(made, Ok(Reply::Made { .. })), "{made:?}");
 }
 
 /// Writes the pattern of `seed` over a volume, as best effort; in a world without bytes all of
