@@ -504,7 +504,8 @@ impl Core {
         }
         let mut may = here::may();
         for (at, disk) in self.disks.iter().enumerate().filter(|(at, _)| disks & 1 << at != 0) {
-            match disk.lock().disturb(&self.arena, inner.now, may) {
+            let disturbed = disk.lock().disturb(&self.arena, inner.now, may);
+            match disturbed {
                 Disturbed::No => {}
                 Disturbed::Wake => news.wake |= 1 << at,
                 Disturbed::Here(carried, moves) => {

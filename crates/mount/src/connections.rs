@@ -172,19 +172,20 @@ impl Connections {
 
     /// Makes a call that takes space: once more where there is none and some was given back here.
     pub fn with_room<T>(&self, call: impl Fn() -> Result<T>) -> Result<T> {
+        let freed = self.given_back.freed();
         let first = call();
         if !first.as_ref().is_err_and(is_full) {
             return first;
         }
-        self.given_back.settled();
-        if !self.given_back.take_new() {
-            return first;
+        let commit = || {
+            let begun = self.unsynced.begin();
+            let synced = self.client.sync();
+            synced.map(|run| self.unsynced.synced(run, begun)).is_ok()
+        };
+        match self.given_back.make_free(freed, commit) {
+            true => call(),
+            false => first,
         }
-        let begun = self.unsynced.begin();
-        if let Ok(run) = self.client.sync() {
-            self.unsynced.synced(run, begun);
-        }
-        call()
     }
 
     /// The run of the daemon that a change is about to be asked of. If it is started again

@@ -260,7 +260,8 @@ impl File {
 
     fn extend(&self, ways: &Connections, length: u64) -> Ended<()> {
         let mut extent = self.alone();
-        let (name, size) = (volume(self.inode), Bytes::new(extent.reserved));
+        // What is ahead of its writer nobody asks for.
+        let (name, size) = (volume(self.inode), Bytes::new(length.next_multiple_of(EXTENT)));
         let extended = ways.change_of(self.inode, |client| {
             client.grow_volume(&name, size, Bytes::new(length), Durable::WithNextSync)
         });
@@ -301,7 +302,7 @@ impl File {
                 match self.overlaps.write(at..at + piece, write) {
                     Ok(((), run)) => ways.unsynced.note(self.inode, run),
                     // Another door has cut it since: there is nothing any more.
-                    Err(error) if is_beyond(&error) => break,
+                    Err(error) if is_beyond(&error) && self.look(ways)? <= at => break,
                     Err(error) => return Err(errno(&error)),
                 }
             }

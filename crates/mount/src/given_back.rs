@@ -7,7 +7,7 @@
 
 use crate::lock::locked;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,8 +21,11 @@ pub struct GivenBack {
     /// Files that were removed, by their inodes, with when.
     going: Mutex<HashMap<u64, Instant>>,
     gone: Condvar,
-    /// Something was given back since the last commit that was asked for here.
-    is_new: AtomicBool,
+    /// How often something was given back, and of which of these times a commit has made it free.
+    given: AtomicU64,
+    freed: AtomicU64,
+    /// One at a time asks for a commit.
+    asks: Mutex<()>,
 }
 
 impl GivenBack {
@@ -40,11 +43,11 @@ impl GivenBack {
 
     /// Space was given back.
     pub fn note(&self) {
-        self.is_new.store(true, Ordering::Relaxed);
+        self.given.fetch_add(1, Ordering::SeqCst);
     }
 
     /// When the files that have lost their names by now are removed, as far as nobody uses them.
-    pub fn settled(&self) {
+    fn settled(&self) {
         let begun = Instant::now();
         let mut going = locked(&self.going);
         let left = |going: &HashMap<u64, Instant>| {
@@ -57,21 +60,34 @@ impl GivenBack {
         }
     }
 
-    /// Whether space was given back of which a commit was not asked for yet.
-    pub fn take_new(&self) -> bool {
-        self.is_new.swap(false, Ordering::Relaxed)
+    /// What was made free so far: to be read before space is asked for.
+    pub fn freed(&self) -> u64 {
+        self.freed.load(Ordering::SeqCst)
+    }
+
+    /// Makes free what was given back, by a commit where there was none since. Whether more is free
+    /// than `before`.
+    pub fn make_free(&self, before: u64, commit: impl FnOnce() -> bool) -> bool {
+        self.settled();
+        let _asks = locked(&self.asks);
+        let given = self.given.load(Ordering::SeqCst);
+        if self.freed() < given && commit() {
+            self.freed.store(given, Ordering::SeqCst);
+        }
+        self.freed() > before
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn files_that_go_are_waited_for_until_they_are_gone() {
         let given = GivenBack::default();
         given.settled();
-        assert!(!given.take_new());
+        assert!(!given.make_free(given.freed(), || panic!("nothing was given back")));
         given.going(7);
         let gone = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -82,8 +98,12 @@ mod tests {
             gone.store(true, Ordering::SeqCst);
             given.gone(7);
         });
-        assert!(given.take_new() && !given.take_new());
         assert!(locked(&given.going).is_empty());
+        // A commit that fails frees nothing; one is enough for all who have asked before it.
+        let before = given.freed();
+        assert!(!given.make_free(before, || false) && given.make_free(before, || true));
+        assert!(given.make_free(before, || panic!("there was one")));
+        assert!(!given.make_free(given.freed(), || panic!("there was one")));
     }
 
     #[test]

@@ -312,7 +312,6 @@ impl Server {
 
     /// Makes names durable, or says that some went with the daemon.
     fn sync_names(&self, handle: u64) -> Ended<()> {
-        self.ways.given_back.settled();
         match self.ways.sync(ROOT, handle) {
             Ok(true) => Err(Errno::EIO),
             Ok(false) => Ok(()),

@@ -151,6 +151,7 @@ impl Server {
                     })
                 });
                 if is_open || hidden != Err(Errno::ENOSPC) {
+                    self.hidden(leaving, ino);
                     return hidden;
                 }
             }
@@ -180,6 +181,14 @@ impl Server {
             }
         }
         renamed
+    }
+
+    /// A file has no name of its own any more: it goes where the kernel has forgotten it meanwhile.
+    fn hidden(&self, leaving: Leaving<'_>, ino: u64) {
+        drop(leaving);
+        if !self.known.has(ino) {
+            self.let_go(ino);
+        }
     }
 
     /// What is known of a file that is gone.
@@ -312,6 +321,7 @@ impl Server {
         if is_open || self.known.has(ino) {
             let hidden = self.hide(ino, |hidden| rename(Replace::KeepAs(only, hidden)));
             if is_open || hidden != Err(Errno::ENOSPC) {
+                self.hidden(leaving, ino);
                 return hidden;
             }
         }

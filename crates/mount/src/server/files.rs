@@ -150,7 +150,7 @@ impl Server {
     }
 
     /// What is known of a file that nobody has open goes, and the file where it has no name any more.
-    fn let_go(&self, ino: u64) {
+    pub(super) fn let_go(&self, ino: u64) {
         let Ok(leaving) = self.going.leave(ino) else {
             // A daemon that hangs: with the next one.
             locked(&self.open).kept_back.push(ino);
@@ -212,13 +212,8 @@ impl Server {
     /// next one, and what is left in the end the next mount sweeps.
     fn remove_left_over(&self) {
         let all = std::mem::take(&mut locked(&self.open).left_over);
-        let stays = |hidden: &String| {
-            let removed =
-                self.change(|client| client.remove_volume(&**hidden, Durable::WithNextSync));
-            !matches!(removed, Ok(()) | Err(Errno::ENOENT))
-        };
-        if let Some(first) = all.iter().position(stays) {
-            locked(&self.open).left_over.extend_from_slice(&all[first..]);
+        for hidden in all {
+            self.remove_hidden(hidden);
         }
     }
 

@@ -1,10 +1,11 @@
 //! What one door does to a file or a directory while another one works on it.
 
 use super::*;
-use client::control::FileKind;
+use client::control::{Contract, FileKind};
 use client::{Durable, Replace};
-use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat, renameat};
+use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, fallocate, mkdirat, openat, renameat};
 use std::os::fd::AsFd;
+use units::Rate;
 
 fn directory(mounted: &Mounted, name: &str) -> File {
     File::open(mounted.path(name)).unwrap()
@@ -119,6 +120,33 @@ fn space_that_is_asked_for_stays_also_where_another_mount_had_reserved_it_ahead(
     assert!(client.volume("f").unwrap().size_bytes > Bytes::mib(16));
     drop(writer);
     assert!(becomes(Bytes::mib(16)), "{}", client.volume("f").unwrap().size_bytes);
+    // Also where he has made it longer himself: at once then.
+    let writer = OpenOptions::new().write(true).open(mounted.path("f")).unwrap();
+    writer.write_all_at(&[7; 1 << 20], 16 << 20).unwrap();
+    let ahead = client.volume("f").unwrap().size_bytes;
+    assert!(ahead > Bytes::mib(18), "{ahead}");
+    writer.set_len(18 << 20).unwrap();
+    assert_eq!(client.volume("f").unwrap().size_bytes, Bytes::mib(18));
+}
+
+/// It was answered with success, and the bytes stayed.
+#[test]
+fn a_hole_in_a_ring_is_refused() {
+    let Some(mounted) = Mounted::new() else { return };
+    let client = mounted.client();
+    let ring = VolumeCreate { ring: true, ..VolumeCreate::new("ring", Bytes::mib(64)) };
+    client.volume_create(&ring).unwrap();
+    let (rate, block) = (Rate::per_second(1_000_000), Bytes::kib(64));
+    let contract = Contract { rate_bytes_per_second: rate, block_bytes: block, burst_bytes: block };
+    let mut writer = client.writer("ring", contract, Bytes::ZERO).unwrap();
+    writer.write_all(&[7; 100_000]).unwrap();
+    writer.close().unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(mounted.path("ring")).unwrap();
+    let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    assert_eq!(fallocate(&file, punch, 0, 4096), Err(rustix::io::Errno::INVAL));
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 9).unwrap();
+    assert_eq!(byte, [7]);
 }
 
 /// There were zeros in the midst of what was written.
