@@ -163,9 +163,11 @@ impl BestEffort {
     /// error, and the handle is of no more use then.
     pub fn set_answer_within(&mut self, within: std::time::Duration) {
         self.within = Some(within);
+        let within = Some(within.max(SHORTEST));
+        // These fail only where the time is none at all, which is no time to wait.
+        let _ = self.connection.set_write_timeout(within);
         if self.receiver.is_none() {
-            // Only where the time is none at all, which is no time to wait.
-            let _ = self.connection.set_read_timeout(Some(within.max(SHORTEST)));
+            let _ = self.connection.set_read_timeout(within);
         }
     }
 
@@ -273,6 +275,10 @@ impl BestEffort {
         let head = connection::asked(head(tag))?;
         self.last_tag = tag;
         let sent = connection::send(&mut self.connection, head, body);
+        if sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            // It was waited for already: what has come is all that there is.
+            let _ = self.connection.shutdown(Shutdown::Both);
+        }
         let ended = match (self.answer(tag, into), sent) {
             (Ok(answered), _) => return answered,
             // The daemon may have said why before it went: its word is better than EPIPE.

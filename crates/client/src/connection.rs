@@ -1,7 +1,11 @@
 //! A data connection as its users need it: frames out, and a thread that takes
 //! the frames that come in.
 
+use crate::http::answer_within;
 use crate::{Error, Result};
+use rustix::io::Errno;
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io::{self, IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -9,22 +13,52 @@ use units::Duration;
 use wire::frame::{Decoder, HEAD_LEN, Head};
 use wire::{Code, Problem};
 
-/// Connects to the data socket, says hello and waits for the welcome.
+/// Connects to the data socket, says hello and waits for the welcome. What is said on it from then on
+/// is waited for without end.
 pub fn attach(socket: &Path, hello: Head, body: &[u8]) -> Result<(UnixStream, Head)> {
     let mut connection = connect(socket)?;
     // A daemon that has no place for the connection says so before it hears anything.
     let sent = send(&mut connection, hello, body);
     match (receive_head(&mut connection), sent) {
-        (Ok((welcome @ Head::Welcome { .. }, _)), _) => Ok((connection, welcome)),
+        (Ok((welcome @ Head::Welcome { .. }, _)), _) => {
+            wait_without_end(&connection)?;
+            Ok((connection, welcome))
+        }
         (Ok((head, len)), _) => Err(unexpected(&mut connection, head, len)),
         (Err(_), Err(error)) => Err(error.into()),
         (Err(error), Ok(())) => Err(error),
     }
 }
 
-/// Connects to the data socket.
+/// Connects to a socket of the daemon. One that hangs is waited for as long as for any answer
+/// ([`answer_within`]), here and by each read and write of the connection.
 pub fn connect(socket: &Path) -> Result<UnixStream> {
-    UnixStream::connect(socket).map_err(|cause| Error::no_daemon(socket, cause))
+    connect_within(socket, answer_within())
+}
+
+fn connect_within(socket: &Path, within: std::time::Duration) -> Result<UnixStream> {
+    let connected = || -> rustix::io::Result<UnixStream> {
+        let flags = SocketFlags::CLOEXEC;
+        let connection =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        for way in [Timeout::Send, Timeout::Recv] {
+            sockopt::set_socket_timeout(&connection, way, Some(within))?;
+        }
+        let address = SocketAddrUnix::new(socket)?;
+        rustix::io::retry_on_intr(|| rustix::net::connect(&connection, &address))?;
+        Ok(connection.into())
+    };
+    connected().map_err(|cause| match cause {
+        // It takes no connections from those who wait for it.
+        Errno::AGAIN => Error::Broken(io::ErrorKind::TimedOut.into()),
+        cause => Error::no_daemon(socket, cause.into()),
+    })
+}
+
+/// What is read and written from now on is waited for without end.
+pub fn wait_without_end(connection: &UnixStream) -> io::Result<()> {
+    connection.set_read_timeout(None)?;
+    connection.set_write_timeout(None)
 }
 
 /// A head that says what a program asked, unless it asked for what nothing can have: the
@@ -104,5 +138,29 @@ pub fn take_all(
             Ok(Some((head, body))) => take(head, body)?,
             Err(error) => return Err(Error::Garbled(error.to_string())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::OwnedFd;
+
+    /// Whoever was not waited for with an end kept the mount's threads for as long as it hung.
+    #[test]
+    fn a_daemon_that_hangs_is_waited_for_with_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("socket");
+        let hangs: OwnedFd =
+            rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        rustix::net::bind(&hangs, &SocketAddrUnix::new(&at).unwrap()).unwrap();
+        rustix::net::listen(&hangs, 0).unwrap();
+        let soon = std::time::Duration::from_millis(20);
+        let mut taken = connect_within(&at, soon).unwrap();
+        let Err(Error::Broken(error)) = receive_head(&mut taken) else { panic!("it hangs") };
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        // There is no room for another one.
+        let Err(Error::Broken(error)) = connect_within(&at, soon) else { panic!("it hangs") };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

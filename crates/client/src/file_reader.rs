@@ -66,8 +66,7 @@ impl Client {
         start: Bytes,
     ) -> Result<FileOpened> {
         let socket = wire::socket::data_path(self.socket());
-        let mut connection =
-            UnixStream::connect(&socket).map_err(|cause| Error::no_daemon(&socket, cause))?;
+        let mut connection = connection::connect(&socket)?;
         let request = FileOpen { contract, start_bytes: start };
         let body = serde_json::to_vec(&request).expect("messages are JSON");
         connection.write_all(&Head::HelloFile { version: VERSION }.encode(body.len()))?;

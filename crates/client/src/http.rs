@@ -1,11 +1,10 @@
 //! As much HTTP as one call needs: a request with a JSON body, an answer of a
 //! stated length, one connection each.
 
-use crate::{Error, Result};
+use crate::{Error, Result, connection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -60,9 +59,7 @@ pub fn exchange<B: Serialize>(
     path: &str,
     body: Option<&B>,
 ) -> Result<Vec<u8>> {
-    let mut connection =
-        UnixStream::connect(socket).map_err(|cause| Error::no_daemon(socket, cause))?;
-    connection.set_read_timeout(Some(answer_within()))?;
+    let mut connection = connection::connect(socket)?;
     let body = body.map(|body| serde_json::to_vec(body).expect("messages are JSON"));
     // A daemon that has no place for the connection says so before it is asked, and closes
     // it: what it said counts for more than how that ended.

@@ -91,6 +91,7 @@ impl Line {
         let Head::Welcome { offset: start, .. } = head else {
             return Err(connection::unexpected(&mut connection, head, len));
         };
+        connection::wait_without_end(&connection)?;
         let mut fds = fds.into_iter();
         let (Some(control), Some(data)) = (fds.next(), fds.next()) else {
             return Err(Error::Garbled("a welcome without the window".into()));

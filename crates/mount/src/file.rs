@@ -2,16 +2,17 @@
 //! cuts, and what is not durable yet.
 //!
 //! Invariants: growth and cuts of one file come one after the other, and none is under way while
-//! bytes are written; a file that was grown here is trimmed to what is recorded when it is closed
+//! bytes are written; who only looks at a file waits for none of them; a file that was grown here is trimmed to what is recorded when it is closed
 //! last, but for what others have asked for; what was written to a daemon that has gone is told once by
 //! `fsync`, whether or not the file was closed in between.
 
 use crate::attributes::{errno, volume};
 use crate::connections::Connections;
+use crate::lock::locked;
 use crate::overlaps::Overlaps;
 use client::{Code, Durable, Error, Found};
 use fuser::Errno;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use units::Bytes;
 
 /// What best effort is counted in.
@@ -31,7 +32,10 @@ pub const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 /// A file that somebody has open here.
 pub struct File {
     inode: u64,
-    extent: RwLock<Extent>,
+    /// Whoever writes bytes shares it; whoever makes the file grow or end elsewhere has it alone.
+    order: RwLock<()>,
+    /// For a moment at a time, never while the daemon is asked.
+    extent: Mutex<Extent>,
     overlaps: Overlaps,
 }
 
@@ -52,20 +56,29 @@ impl File {
     /// A volume as it was found.
     pub fn new(inode: u64, length: u64, reserved: u64) -> Self {
         let extent = Extent { length, reserved, grown_to: None };
-        Self { inode, extent: RwLock::new(extent), overlaps: Overlaps::default() }
+        Self {
+            inode,
+            order: RwLock::default(),
+            extent: Mutex::new(extent),
+            overlaps: Overlaps::default(),
+        }
     }
 
-    fn shared(&self) -> RwLockReadGuard<'_, Extent> {
-        self.extent.read().unwrap_or_else(PoisonError::into_inner)
+    fn shared(&self) -> RwLockReadGuard<'_, ()> {
+        self.order.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn alone(&self) -> RwLockWriteGuard<'_, Extent> {
-        self.extent.write().unwrap_or_else(PoisonError::into_inner)
+    fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.order.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn extent(&self) -> MutexGuard<'_, Extent> {
+        locked(&self.extent)
     }
 
     /// What was just found of the volume.
     pub fn found(&self, length: u64, reserved: u64) {
-        let mut extent = self.alone();
+        let mut extent = self.extent();
         // Somebody may have grown it since that was asked.
         (extent.length, extent.reserved) = (length, extent.reserved.max(reserved));
     }
@@ -103,7 +116,7 @@ impl File {
         len: u64,
         into: &mut Vec<u8>,
     ) -> Ended<u64> {
-        let mut length = self.shared().length;
+        let mut length = self.extent().length;
         if offset.saturating_add(len) > length {
             // Another door may have recorded more.
             length = self.look(ways)?;
@@ -169,11 +182,11 @@ impl File {
 
     fn write_once(&self, ways: &Connections, offset: u64, bytes: &[u8]) -> Ended<()> {
         let end = offset + bytes.len() as u64;
-        let mut extent = self.shared();
-        if end > extent.reserved {
-            drop(extent);
+        let mut writes = self.shared();
+        if end > self.extent().reserved {
+            drop(writes);
             self.grow(ways, end, true)?;
-            extent = self.shared();
+            writes = self.shared();
         }
         let mut at = offset;
         let mut looks = 0;
@@ -187,31 +200,28 @@ impl File {
                 }
                 // Another door has made it smaller, and may do so again. What was written may be cut off.
                 Err(error) if looks < LOOKS && is_beyond(&error) => {
-                    drop(extent);
+                    drop(writes);
                     looks += 1;
-                    self.alone().reserved = 0;
+                    self.extent().reserved = 0;
                     self.look(ways)?;
                     self.grow(ways, end, true)?;
-                    extent = self.shared();
+                    writes = self.shared();
                     at = offset;
                 }
                 Err(error) => return Err(errno(&error)),
             }
         }
-        let is_longer = end > extent.length;
-        drop(extent);
-        if is_longer {
-            let mut extent = self.alone();
-            extent.length = extent.length.max(end);
-        }
+        // Before a cut can come: it says how long the file is then.
+        let mut extent = self.extent();
+        extent.length = extent.length.max(end);
         Ok(())
     }
 
     /// Reserves space up to `end`; for a writer also what lies ahead of him, where there is room for it.
     fn grow(&self, ways: &Connections, end: u64, ahead: bool) -> Ended<()> {
-        let mut extent = self.alone();
+        let _alone = self.alone();
         // What is asked for for itself is asked for also where it lies ahead of a writer: it stays then.
-        if ahead && end <= extent.reserved {
+        if ahead && end <= self.extent().reserved {
             return Ok(());
         }
         let least = end.checked_next_multiple_of(EXTENT).ok_or(Errno::EFBIG)?;
@@ -225,6 +235,7 @@ impl File {
             })
         });
         let now = grown.map_err(|error| errno(&error))?;
+        let mut extent = self.extent();
         extent.reserved = now.size_bytes.get();
         // What another door has reserved beyond that is not ours to give back. A size may be rounded up to
         // a whole run.
@@ -243,7 +254,7 @@ impl File {
             self.grow(ways, length, false)?;
             return self.extend(ways, length);
         }
-        let mut extent = self.alone();
+        let _alone = self.alone();
         let name = volume(self.inode);
         let cut = patiently(|| {
             ways.change_of(self.inode, |client| {
@@ -253,19 +264,20 @@ impl File {
         });
         let now = cut.map_err(|error| errno(&error))?;
         ways.given_back.note();
-        extent.reserved = now.size_bytes.get();
-        extent.length = length;
+        let mut extent = self.extent();
+        (extent.length, extent.reserved) = (length, now.size_bytes.get());
         Ok(())
     }
 
     fn extend(&self, ways: &Connections, length: u64) -> Ended<()> {
-        let mut extent = self.alone();
+        let _alone = self.alone();
         // What is ahead of its writer nobody asks for.
         let (name, size) = (volume(self.inode), Bytes::new(length.next_multiple_of(EXTENT)));
         let extended = ways.change_of(self.inode, |client| {
             client.grow_volume(&name, size, Bytes::new(length), Durable::WithNextSync)
         });
         let now = extended.map_err(|error| errno(&error))?;
+        let mut extent = self.extent();
         (extent.length, extent.reserved) = (now.length_bytes.get(), now.size_bytes.get());
         Ok(())
     }
@@ -274,7 +286,7 @@ impl File {
     pub fn allocate(&self, ways: &Connections, offset: u64, len: u64, keep: bool) -> Ended<()> {
         let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
         self.grow(ways, end, false)?;
-        let is_longer = end > self.shared().length;
+        let is_longer = end > self.extent().length;
         if is_longer && !keep {
             let known = self.look(ways)?;
             if end > known {
@@ -323,15 +335,17 @@ impl File {
     /// Gives back the space that was reserved ahead of a writer, but for what others have asked for.
     /// Where that does not go, it stays with the file.
     pub fn trim(&self, ways: &Connections) {
-        let mut extent = self.alone();
+        let _alone = self.alone();
+        let mut extent = self.extent();
         let Some(grown_to) = extent.grown_to.take() else { return };
-        let name = volume(self.inode);
-        let size = extent.length.next_multiple_of(EXTENT);
-        if size < extent.reserved {
+        let (name, size) = (volume(self.inode), extent.length.next_multiple_of(EXTENT));
+        let is_less = size < extent.reserved;
+        drop(extent);
+        if is_less {
             let sizes = (Bytes::new(size), Bytes::new(grown_to));
             if let Ok(now) = ways.client.give_back(&name, sizes, Durable::WithNextSync) {
                 ways.given_back.note();
-                extent.reserved = now.size_bytes.get();
+                self.extent().reserved = now.size_bytes.get();
             }
         }
     }

@@ -2,33 +2,59 @@
 //! stays until the kernel has forgotten it, which it does at once where nobody uses it; and what was
 //! removed or cut is free with the next commit.
 //!
-//! Invariant: no call is told that there is no room because of what was given back here before it
-//! began, unless the kernel takes longer than [`FORGOTTEN_WITHIN`] to forget a file.
+//! Invariants: no call is told that there is no room because of what was given back here before it
+//! began, unless the kernel takes longer than [`FORGOTTEN_WITHIN`] to forget a file, or more than
+//! [`WAIT_MAX`] calls wait for that: the others of those who take the kernel's calls have to hear what it
+//! has forgotten.
 
 use crate::lock::locked;
+use crate::session::TAKERS;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A file that was removed is waited for so long after that. One that some program has open, or
 /// holds in another way, is not waited for any longer.
 const FORGOTTEN_WITHIN: Duration = Duration::from_secs(1);
+/// Calls that wait for it at once.
+const WAIT_MAX: usize = TAKERS / 2;
 
 /// What was given back.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct GivenBack {
+    /// [`FORGOTTEN_WITHIN`], but in a test.
+    within: Duration,
     /// Files that were removed, by their inodes, with when.
     going: Mutex<HashMap<u64, Instant>>,
     gone: Condvar,
     /// How often something was given back, and of which of these times a commit has made it free.
     given: AtomicU64,
     freed: AtomicU64,
-    /// One at a time asks for a commit.
-    asks: Mutex<()>,
+    waiting: AtomicUsize,
+    /// One at a time asks for a commit; when the last one ended that failed.
+    asks: Mutex<Option<Instant>>,
+}
+
+impl Default for GivenBack {
+    fn default() -> Self {
+        Self::within(FORGOTTEN_WITHIN)
+    }
 }
 
 impl GivenBack {
+    fn within(within: Duration) -> Self {
+        Self {
+            within,
+            going: Mutex::default(),
+            gone: Condvar::default(),
+            given: AtomicU64::default(),
+            freed: AtomicU64::default(),
+            waiting: AtomicUsize::default(),
+            asks: Mutex::default(),
+        }
+    }
+
     /// A file has lost its name.
     pub fn going(&self, inode: u64) {
         locked(&self.going).insert(inode, Instant::now());
@@ -48,11 +74,18 @@ impl GivenBack {
 
     /// When the files that have lost their names by now are removed, as far as nobody uses them.
     fn settled(&self) {
+        if self.waiting.fetch_add(1, Ordering::SeqCst) < WAIT_MAX {
+            self.wait_for_the_kernel();
+        }
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn wait_for_the_kernel(&self) {
         let begun = Instant::now();
         let mut going = locked(&self.going);
         let left = |going: &HashMap<u64, Instant>| {
             let before = going.values().filter(|&&at| at <= begun);
-            let longest = before.map(|at| FORGOTTEN_WITHIN.saturating_sub(at.elapsed()));
+            let longest = before.map(|at| self.within.saturating_sub(at.elapsed()));
             longest.max().filter(|left| !left.is_zero())
         };
         while let Some(left) = left(&going) {
@@ -69,10 +102,18 @@ impl GivenBack {
     /// than `before`.
     pub fn make_free(&self, before: u64, commit: impl FnOnce() -> bool) -> bool {
         self.settled();
-        let _asks = locked(&self.asks);
+        self.free_since(Instant::now(), before, commit)
+    }
+
+    fn free_since(&self, begun: Instant, before: u64, commit: impl FnOnce() -> bool) -> bool {
+        let mut failed = locked(&self.asks);
         let given = self.given.load(Ordering::SeqCst);
-        if self.freed() < given && commit() {
-            self.freed.store(given, Ordering::SeqCst);
+        // Whoever waited for one that failed does not wait for another, which may take as long.
+        if self.freed() < given && failed.is_none_or(|at| at <= begun) {
+            match commit() {
+                true => self.freed.store(given, Ordering::SeqCst),
+                false => *failed = Some(Instant::now()),
+            }
         }
         self.freed() > before
     }
@@ -81,6 +122,7 @@ impl GivenBack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
     #[test]
@@ -123,5 +165,36 @@ mod tests {
             given.settled();
             is_over.store(true, Ordering::SeqCst);
         });
+    }
+
+    /// Else nobody were left who takes the kernel's word that it has forgotten the file.
+    #[test]
+    fn not_all_who_take_the_kernels_calls_wait_for_it() {
+        let given = Arc::new(GivenBack::within(Duration::from_secs(3600)));
+        given.going(7);
+        let (tell, told) = std::sync::mpsc::channel();
+        for _ in 0..TAKERS {
+            let (given, tell) = (Arc::clone(&given), tell.clone());
+            std::thread::spawn(move || tell.send(given.make_free(0, || true)));
+        }
+        let a_minute = Duration::from_secs(60);
+        for _ in WAIT_MAX..TAKERS {
+            assert!(!told.recv_timeout(a_minute).unwrap(), "nothing is free yet");
+        }
+        given.gone(7);
+        for _ in 0..WAIT_MAX {
+            assert!(told.recv_timeout(a_minute).unwrap());
+        }
+    }
+
+    /// Sixteen that try one after the other what takes half a minute took eight.
+    #[test]
+    fn who_waited_for_a_commit_that_failed_asks_for_no_other() {
+        let given = GivenBack::default();
+        given.note();
+        let before = Instant::now();
+        assert!(!given.free_since(Instant::now(), 0, || false));
+        assert!(!given.free_since(before, 0, || panic!("one has just failed")));
+        assert!(given.free_since(Instant::now(), 0, || true), "a later call tries anew");
     }
 }

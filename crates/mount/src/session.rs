@@ -15,7 +15,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// Threads that take the kernel's requests: as many calls of programs are under way at a time.
-const TAKERS: usize = 16;
+pub(crate) const TAKERS: usize = 16;
 
 /// What is mounted, and where.
 #[derive(Clone, Debug)]

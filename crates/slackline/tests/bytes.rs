@@ -4,7 +4,7 @@
 use crate::support;
 use crate::support::{Ran, Scratch, begins, give, noise};
 use serde_json::json;
-use std::io::{Read, Seek};
+use std::io::{Read, Seek, Write};
 
 #[test]
 fn what_is_recorded_plays_back_the_same_also_after_a_restart() {
@@ -278,6 +278,51 @@ fn programs_that_write_parts_of_one_block_lose_nothing_of_each_other() {
         let within = (place(number, round) - start) as usize;
         assert!(all[within..][..100] == bytes(number, round), "program {number}, round {round}");
     }
+}
+
+/// What came again after the refusal was written over what the volume had, at its block's beginning.
+#[test]
+fn a_first_write_that_is_refused_loses_nothing_that_was_there_and_is_repeated_in_its_place() {
+    use client::control::{Placement, VolumeCreate};
+    use client::units::{Bytes, Rate};
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let client = client::Client::at(dir.path("s.sock"));
+    let thin = Placement { thin: true, run_bytes: Bytes::MIB, ..Placement::default() };
+    let volume = VolumeCreate { placement: thin, ..VolumeCreate::new("v", Bytes::mib(64)) };
+    client.volume_create(&volume).unwrap();
+    let before = noise(3, 500_000).bytes();
+    let mut options = client::File::options();
+    options.socket(dir.path("s.sock")).read(true).write(true);
+    let mut file = options.open("v").unwrap();
+    file.write_all(&before).unwrap();
+    file.close().unwrap();
+    // Nothing is left.
+    let size = (1..256)
+        .rev()
+        .map(Bytes::mib)
+        .find(|&size| client.volume_create(&VolumeCreate::new("other", size)).is_ok());
+    assert!(size.is_some_and(|size| size > Bytes::mib(64)), "{size:?}");
+
+    let contract = client::Contract::at(Rate::per_second(1_000_000)).block(Bytes::mib(2));
+    let mut file = options.read(false).append(true).contract(contract).open("v").unwrap();
+    let after = noise(4, 1_700_000).bytes();
+    let refused = file.write(&after).unwrap_err();
+    assert!(refused.to_string().contains("has 0 B free"), "{refused}");
+    assert_eq!(file.position(), Bytes::new(before.len() as u64));
+    client.volume_delete("other").unwrap();
+    client.sync().unwrap();
+    file.write_all(&after).unwrap();
+    file.close().unwrap();
+    let mut all = Vec::new();
+    client::File::options()
+        .socket(dir.path("s.sock"))
+        .open("v")
+        .unwrap()
+        .read_to_end(&mut all)
+        .unwrap();
+    assert_eq!(all.len(), before.len() + after.len());
+    assert!(all == [before, after].concat());
 }
 
 /// A ring goes on where a volume would be full, holds the end of what was recorded, and says

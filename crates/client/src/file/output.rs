@@ -4,7 +4,8 @@
 //! zeros behind it. So what stands before the place in its block is written once
 //! more, and what stands behind the end in its sector is written along.
 //!
-//! Invariant: `position` is where the program's next byte goes; what is written along
+//! Invariants: `position` is where the program's next byte goes, never before its first one; what stands
+//! before that goes ahead of it again until the daemon has accepted it; what is written along
 //! lies behind it, and after that the stream takes no more.
 
 use super::random::{Random, SECTOR};
@@ -12,7 +13,11 @@ use crate::{Client, Error, Result, Writer};
 use std::io::Write;
 use std::ops::Range;
 use units::{Bytes, Duration};
-use wire::control;
+use wire::{Code, control};
+
+/// How often what a stream cannot end without is tried again, and how long after.
+const TRIES: u32 = 40;
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// A writer at some place of a volume.
 #[derive(Debug)]
@@ -21,10 +26,16 @@ pub struct Output {
     position: u64,
     /// End of what was recorded when the stream was opened.
     recorded: u64,
-    /// What stands before the place in its block; goes ahead of the first byte.
+    /// Where the program's first byte goes.
+    start: u64,
+    /// What stands before that in its block, until the daemon has accepted it.
     lead: Vec<u8>,
-    /// What stood behind the position was written along.
-    padded: bool,
+    /// It was handed over.
+    is_led: bool,
+    /// How far what stood behind the position was written along.
+    along: u64,
+    /// On its way to another place: it takes nothing.
+    is_between: bool,
 }
 
 impl Output {
@@ -41,12 +52,19 @@ impl Output {
         // A block that cannot be divided by is refused by the daemon, in its words.
         let begin = start - start % terms.block_bytes.get().max(1);
         let lead = lead(begin..start, recorded, random)?;
+        if recorded > start {
+            // What stands behind its end is read when it is closed: that does not fail for want of a
+            // connection then.
+            random.connection()?;
+        }
         let begin = Bytes::new(begin);
         let writer = match grow_to {
             Some(limit) => client.growing_writer(volume, terms, begin, limit)?,
             None => client.writer(volume, terms, begin)?,
         };
-        Ok(Self { writer, position: start, recorded, lead, padded: false })
+        let is_led = lead.is_empty();
+        let (position, along, is_between) = (start, 0, false);
+        Ok(Self { writer, position, recorded, start, lead, is_led, along, is_between })
     }
 
     /// Goes on at another place, under the same contract; everything is on the medium then.
@@ -61,10 +79,12 @@ impl Output {
         let begin = place - place % block;
         self.writer.seek(Bytes::new(begin))?;
         // Without what stands before the place, the stream takes nothing.
-        (self.position, self.padded) = (begin, true);
+        (self.position, self.start, self.along, self.is_between) = (begin, begin, 0, true);
+        (self.lead, self.is_led) = (Vec::new(), true);
         self.recorded = client.volume(volume)?.length_bytes.get();
-        let lead = lead(begin..place, self.recorded, random)?;
-        (self.position, self.lead, self.padded) = (place, lead, false);
+        self.lead = lead(begin..place, self.recorded, random)?;
+        (self.position, self.start, self.is_between) = (place, place, false);
+        self.is_led = self.lead.is_empty();
         Ok(())
     }
 
@@ -83,7 +103,7 @@ impl Output {
 
     /// Where the next byte goes; none where the stream takes no more.
     pub fn position(&self) -> Option<u64> {
-        (!self.padded).then_some(self.position)
+        (!self.is_between && self.along <= self.position).then_some(self.position)
     }
 
     /// Where the program's next byte goes, whether or not this stream can take it.
@@ -98,8 +118,7 @@ impl Output {
     /// Writes the front of `bytes`, and says how much. After a failure the position is
     /// behind what went through.
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-        let lead = std::mem::take(&mut self.lead);
-        self.writer.write_all(&lead).map_err(|error| self.failed(error.into()))?;
+        self.give_lead()?;
         match self.writer.write(bytes) {
             Ok(len) => {
                 self.position += len as u64;
@@ -109,6 +128,26 @@ impl Output {
         }
     }
 
+    /// Hands over what stands before the first byte; again what of it was not accepted.
+    fn give_lead(&mut self) -> Result<()> {
+        if self.is_led {
+            if !self.lead.is_empty() && self.writer.accepted().get() >= self.start {
+                self.lead = Vec::new();
+            }
+            return Ok(());
+        }
+        self.is_led = true;
+        let from = self.lead_accepted();
+        let given = self.writer.write_all(&self.lead[from..]);
+        given.map_err(|error| self.failed(error.into()))
+    }
+
+    /// How much of it the daemon has accepted.
+    fn lead_accepted(&self) -> usize {
+        let begin = self.start - self.lead.len() as u64;
+        (self.writer.accepted().get().clamp(begin, self.start) - begin) as usize
+    }
+
     /// Waits until the daemon has accepted everything.
     pub fn flush(&mut self) -> Result<()> {
         self.writer.flush().map_err(|error| self.failed(error.into()))
@@ -116,7 +155,10 @@ impl Output {
 
     fn failed(&mut self, error: Error) -> Error {
         // What was sent and not accepted was never written.
-        self.position = self.position.min(self.writer.accepted().get());
+        let accepted = self.writer.accepted().get();
+        self.is_led &= accepted >= self.start;
+        self.position = self.position.min(accepted.max(self.start));
+        self.along = self.along.min(accepted);
         error
     }
 
@@ -128,23 +170,45 @@ impl Output {
 
     /// Puts everything on the medium and ends the stream.
     pub fn close(mut self, random: &mut Random) -> Result<()> {
-        let padded = self.pad(random);
+        let padded = self.pad_in_the_end(random);
         let closed = self.writer.close().map(drop);
         padded.and(closed)
     }
 
+    /// The same as [`Self::pad`], again for a while where the daemon refuses it for a reason that
+    /// passes: when the stream ends without it, the rest of the sector is zeros.
+    pub fn pad_in_the_end(&mut self, random: &mut Random) -> Result<()> {
+        for _ in 0..TRIES {
+            match self.pad(random) {
+                Err(error) if passes(&error) => std::thread::sleep(PAUSE),
+                ended => return ended,
+            }
+        }
+        self.pad(random)
+    }
+
     /// Writes along what stood behind the position in its sector.
     pub fn pad(&mut self, random: &mut Random) -> Result<()> {
-        let sector_end = self.position.next_multiple_of(SECTOR);
-        let end = sector_end.min(self.recorded);
-        if self.padded || end <= self.position || !self.lead.is_empty() {
+        if self.is_between || !self.is_led && self.lead_accepted() == 0 {
+            return Ok(()); // it has written nothing
+        }
+        self.give_lead()?;
+        let end = self.position.next_multiple_of(SECTOR).min(self.recorded);
+        let from = self.along.max(self.position);
+        if end <= from {
             return Ok(());
         }
-        let mut behind = vec![0; (end - self.position) as usize];
-        random.read_full(self.position, &mut behind)?;
-        self.padded = true;
+        let mut behind = vec![0; (end - from) as usize];
+        random.read_full(from, &mut behind)?;
+        self.along = end;
         self.writer.write_all(&behind).map_err(|error| self.failed(error.into()))
     }
+}
+
+/// Whether what was refused may be granted a moment later.
+fn passes(error: &Error) -> bool {
+    let is_short = matches!(error.code(), Some(Code::Busy | Code::NoMemory | Code::Quota));
+    is_short || error.passes()
 }
 
 /// What stands in this range. Behind what is recorded that is nobody's, and zeros.
