@@ -324,8 +324,12 @@ impl AsyncWriter {
         &self.writer
     }
 
-    /// The writer itself, for what waits: to change the contract, for example.
-    pub fn into_inner(self) -> Writer {
+    /// The writer itself, for what waits: to change the contract, for example. A sync that nobody waits
+    /// for any more is waited for here: its answer would be taken for that of the writer's next one.
+    pub fn into_inner(mut self) -> Writer {
+        if let Some(before) = self.syncing {
+            self.writer.end_sync(before);
+        }
         self.writer
     }
 }

@@ -135,6 +135,12 @@ impl SharedWriter {
         Ok(before)
     }
 
+    /// Waits for the answer to a sync that was asked for. What it was, the next one says.
+    #[cfg(feature = "tokio")]
+    pub fn end_sync(&self, before: u64) {
+        let _ = self.line.wait(|heard| (heard.syncs > before).then_some(()));
+    }
+
     /// What the sync that was asked for has come to, where it was answered.
     #[cfg(feature = "tokio")]
     pub fn try_synced(&self, before: u64) -> Result<Option<Bytes>> {

@@ -265,6 +265,11 @@ impl Writer {
         self.mapped().begin_sync()
     }
 
+    /// Waits until it was answered, or nothing more comes.
+    pub(crate) fn end_sync(&mut self, before: u64) {
+        self.mapped().end_sync(before);
+    }
+
     pub(crate) fn try_synced(&mut self, before: u64) -> Result<Option<Bytes>> {
         self.mapped().try_synced(before)
     }

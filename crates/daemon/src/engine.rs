@@ -173,6 +173,10 @@ impl Pool for engine::Pool {
         self.failures_told(volume)
     }
 
+    fn failures_were_told(&self, who: &Who, volume: &str, failures: u64) {
+        self.failures_were_told(who, volume, failures);
+    }
+
     fn policy(&self) -> Policy {
         self.policy()
     }

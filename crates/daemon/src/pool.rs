@@ -240,6 +240,8 @@ pub trait Pool: Send + Sync + 'static {
     }
     /// As [`node::Node::failures_told`].
     fn failures_told(&self, volume: &str) -> u64;
+    /// As [`node::Node::failures_were_told`].
+    fn failures_were_told(&self, who: &Who, volume: &str, failures: u64);
     /// The policy that the disks follow.
     fn policy(&self) -> Policy {
         self.status().policy

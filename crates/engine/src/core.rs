@@ -360,6 +360,10 @@ impl Core {
         self.lock().node.failures_told(volume)
     }
 
+    pub(crate) fn failures_were_told(&self, who: &Who, volume: &str, failures: u64) {
+        self.lock().node.failures_were_told(who, volume, failures);
+    }
+
     pub(crate) fn policy(&self) -> Policy {
         self.lock().node.config().policy
     }

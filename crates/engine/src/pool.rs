@@ -578,6 +578,11 @@ impl Pool {
         self.core.failures_told(volume)
     }
 
+    /// As [`Node::failures_were_told`].
+    pub fn failures_were_told(&self, who: &Who, volume: &str, failures: u64) {
+        self.core.failures_were_told(who, volume, failures);
+    }
+
     /// The policy that the disks follow.
     pub fn policy(&self) -> Policy {
         self.core.policy()

@@ -321,7 +321,7 @@ impl Node {
                 self.best_effort.handle(&mut self.core, now, asked);
             }
             Op::Sync => self.best_effort.sync(&mut self.core, now, ticket, None),
-            Op::SyncVolume { volume, told } => self.sync_volume(now, ticket, who, &volume, told),
+            Op::SyncVolume { volume, told } => self.sync_volume(now, ticket, &volume, told),
             Op::ProfileSet { disk, profile } => {
                 let set = self.set_profile(now, disk, &profile);
                 self.change(now, ticket, set.map(|()| Reply::Done));

@@ -174,6 +174,17 @@ impl Node {
         volume.map_or(0, |volume| self.best_effort.failures_told(volume))
     }
 
+    /// `who` has heard of so many of them: not before, since what he was to hear may have been lost
+    /// with his connection. Whoever begins to use the volume from now on need not hear of them, if `who`
+    /// is one who may write to it.
+    pub fn failures_were_told(&mut self, who: &Who, volume: &str, failures: u64) {
+        let Some(found) = self.core.store.find(volume) else { return };
+        let (id, name, whose) = (found.id(), found.name(), found.ownership());
+        if check(who, name, whose, Act::Write).is_ok() {
+            self.best_effort.failures_were_told(id, failures);
+        }
+    }
+
     /// What was written of a range of a volume, as far as `who` may read it: runs, each with
     /// its length and whether it was, one after the other from `range.start` on. What was
     /// never written reads as zeros. At most [`WRITTEN_MAX`](crate::limits::WRITTEN_MAX) of

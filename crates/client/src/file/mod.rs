@@ -739,7 +739,8 @@ impl File {
 
     /// Puts everything that this handle has written on the medium; under a contract for reading
     /// and writing, what lies before the cursor. A handle that may write so also makes durable what
-    /// others have written to the volume and was answered before.
+    /// others have written to the volume and was answered before; but of a block device's writes that
+    /// were answered ahead and have failed only a flush of that device tells.
     pub fn sync(&mut self) -> Result<()> {
         if let Some(Stream::Out(output)) = &mut self.stream {
             output.sync(&mut self.random)?;

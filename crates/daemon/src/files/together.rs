@@ -157,6 +157,10 @@ impl Pool for Together {
         self.pool.failures_told(volume)
     }
 
+    fn failures_were_told(&self, who: &Who, volume: &str, failures: u64) {
+        self.pool.failures_were_told(who, volume, failures);
+    }
+
     fn policy(&self) -> Policy {
         self.pool.policy()
     }

@@ -499,19 +499,27 @@ impl Shared {
                 self.lane.answered(false);
                 self.output.send_parts(&reply::simple(whole.cookie, None), &[]).await
             }
-            (Some(error), _) => self.fail(whole.cookie, false, &error).await,
+            (Some(error), _) => {
+                self.fail(whole.cookie, false, &error).await?;
+                if let Error::WriteBehind { failures, .. } = error {
+                    self.told(failures);
+                }
+                Ok(())
+            }
         }
+    }
+
+    /// What a flush fails with is on its way to the client: it is his matter now, and nobody's else.
+    fn told(&self, failures: u64) {
+        self.failures_told.fetch_max(failures, Ordering::AcqRel);
+        self.ask.0.failures_were_told(&self.ask.1, &self.volume, failures);
     }
 
     /// Makes durable what was answered, or says that some of it could not be written: once to each
     /// client that was there.
     async fn flush(&self) -> Result<(), Error> {
         let told = self.failures_told.load(Ordering::Acquire);
-        let synced = self.sync(Some(told)).await;
-        if let Err(Error::WriteBehind { failures, .. }) = &synced {
-            self.failures_told.fetch_max(*failures, Ordering::AcqRel);
-        }
-        synced
+        self.sync(Some(told)).await
     }
 
     async fn sync(&self, told: Option<u64>) -> Result<(), Error> {

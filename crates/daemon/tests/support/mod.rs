@@ -604,6 +604,8 @@ impl Pool for Fake {
         0
     }
 
+    fn failures_were_told(&self, _: &Who, _: &str, _: u64) {}
+
     fn volume_id(&self, name: &str) -> Option<VolumeId> {
         self.state().found(name).map(|volume| VolumeId(volume.number))
     }

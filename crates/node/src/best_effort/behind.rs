@@ -120,8 +120,6 @@ pub(crate) struct Flushed {
     pub volume: VolumeId,
     /// Of so many he was told.
     pub told: u64,
-    /// Who begins to use the volume later need not be told of what he is told of.
-    pub is_writer: bool,
 }
 
 /// A request that waits until none of its volumes' writes is behind, or until zeros lie behind the
@@ -481,6 +479,13 @@ impl BestEffort {
         self.behind.failures.get(&volume).map_or(0, |it| it.count - it.untold)
     }
 
+    /// Somebody who writes the volume has heard of so many.
+    pub(crate) fn failures_were_told(&mut self, volume: VolumeId, told: u64) {
+        if let Some(failures) = self.behind.failures.get_mut(&volume) {
+            failures.untold = failures.untold.min(failures.count.saturating_sub(told));
+        }
+    }
+
     /// Defers a request until nothing is behind of the first of these volumes; nothing more of any is
     /// answered ahead until then.
     pub(crate) fn defer(
@@ -601,13 +606,10 @@ impl BestEffort {
     /// What he waited for has ended.
     fn synced(&mut self, core: &mut Core, now: Instant, sync: Syncing) {
         let Syncing { ticket, of, .. } = sync;
-        if let Some(Flushed { volume, told, is_writer }) = of
-            && let Some(failures) = self.behind.failures.get_mut(&volume)
+        if let Some(Flushed { volume, told }) = of
+            && let Some(failures) = self.behind.failures.get(&volume)
             && failures.count > told
         {
-            if is_writer {
-                failures.untold = 0;
-            }
             return core.answer(ticket, Err(failures.error(core, volume)));
         }
         core.answer_when_committed(now, ticket, Reply::Done);

@@ -6,7 +6,6 @@ use crate::best_effort::{Deferred, Flushed};
 use crate::core::Core;
 use crate::limits;
 use crate::node::Node;
-use crate::volumes::permission;
 use alloc::vec::Vec;
 use store::VolumeId;
 use units::{Bytes, Instant};
@@ -83,7 +82,6 @@ impl Node {
         &mut self,
         now: Instant,
         ticket: Ticket,
-        who: &Who,
         name: &str,
         told: Option<u64>,
     ) {
@@ -94,9 +92,7 @@ impl Node {
         let Some(told) = told else {
             return self.core.answer_when_committed(now, ticket, Reply::Done);
         };
-        let whose = self.core.store.volume(volume).expect("just found").ownership();
-        let is_writer = permission::check(who, name, whose, Act::Write).is_ok();
-        let of = Some(Flushed { volume, told, is_writer });
+        let of = Some(Flushed { volume, told });
         self.best_effort.sync(&mut self.core, now, ticket, of);
     }
 }

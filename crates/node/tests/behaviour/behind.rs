@@ -156,7 +156,8 @@ fn a_sync_waits_for_what_was_answered_before_it_and_for_nothing_else() {
     }
 }
 
-/// Everybody who uses the volume is told once; who comes later is told where nobody was.
+/// Everybody who uses the volume is told once; who comes later is told where nobody was, also where what
+/// somebody was to hear was lost with his connection.
 #[test]
 fn who_syncs_is_told_of_what_failed() {
     let mut driver = volume();
@@ -172,6 +173,8 @@ fn who_syncs_is_told_of_what_failed() {
         panic!("{told:?}")
     };
     assert_eq!(name, V);
+    assert_eq!(driver.node.failures_told(V), 0, "he may not have heard it");
+    driver.node.failures_were_told(&Who::root(), V, 1);
     assert_eq!(sync(&mut driver, 1), Ok(Reply::Done), "once");
     assert!(sync(&mut driver, 0).is_err(), "another, who was there");
     assert_eq!(driver.node.failures_told(V), 1, "who comes now need not know");
@@ -402,10 +405,13 @@ fn a_reader_is_told_for_himself_only() {
     ahead(&mut driver, 2, Bytes::mib(1), Bytes::kib(64));
     driver.run(Duration::from_secs(5));
     let reader = Who::user(7, 7, []);
-    let asked = driver.begin_as(reader, Op::SyncVolume { volume: V.into(), told: Some(0) });
+    let sync_volume = Op::SyncVolume { volume: V.into(), told: Some(0) };
+    let asked = driver.begin_as(reader.clone(), sync_volume);
     assert!(matches!(driver.wait(asked), Err(Error::WriteBehind { .. })));
+    driver.node.failures_were_told(&reader, V, 1);
     assert_eq!(driver.node.failures_told(V), 0);
     assert!(sync(&mut driver, 0).is_err());
+    driver.node.failures_were_told(&Who::root(), V, 1);
     assert_eq!(driver.node.failures_told(V), 1);
 }
 
