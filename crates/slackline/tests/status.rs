@@ -38,7 +38,7 @@ fn every_figure_has_its_line(dir: &Scratch, status: &str) {
         assert!(known || figures.contains(&format!("`{word}`")), "{word} is not explained: {line}");
     }
     let ran = dir.run(&["plan", "--rate", "1MB/s"]);
-    for first in ["asked  fit", "disk  promised", "fit ", "a stream plays after"] {
+    for first in ["asked  fit", "disk  promised", "fit ", "window full after"] {
         for heading in headings(ran.text(), first) {
             assert!(plan_page.contains(&format!("**{heading}**")), "{heading} is not in plan.md");
         }

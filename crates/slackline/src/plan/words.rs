@@ -113,7 +113,7 @@ fn modes(plan: &Plan) -> String {
     if plan.modes.is_empty() {
         return String::new();
     }
-    let headings = ["", "blocks", "fit", ">promised", ">memory", ">a stream plays after"];
+    let headings = ["", "blocks", "fit", ">promised", ">memory", ">window full after"];
     let mut table = Table::new(&headings);
     let asked: u64 = plan.streams.iter().map(|kind| kind.asked).sum();
     for mode in &plan.modes {
