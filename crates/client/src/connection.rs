@@ -1,7 +1,7 @@
 //! A data connection as its users need it: frames out, and a thread that takes
 //! the frames that come in.
 
-use crate::http::answer_within;
+use crate::patience::answer_within;
 use crate::{Error, Result};
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};

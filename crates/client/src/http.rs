@@ -6,31 +6,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use wire::Problem;
 
 /// Longest answer that is read: a status of many thousand volumes fits.
 const ANSWER_MAX: u64 = 64 << 20;
-/// The slowest call is the sync of a writer with a full window on a busy disk.
-const ANSWER_WITHIN: Duration = Duration::from_secs(120);
-/// What this process waits in its place, in milliseconds; zero where nobody has said it.
-static WITHIN: AtomicU64 = AtomicU64::new(0);
 const HEADERS_MAX: usize = 32;
-
-/// What this process waits for an answer of the daemon from now on, where it hangs; zero: as long as where
-/// nobody has said it.
-pub fn set_answer_within(time: Duration) {
-    WITHIN.store(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
-}
-
-/// What it waits now.
-pub fn answer_within() -> Duration {
-    match WITHIN.load(Ordering::Relaxed) {
-        0 => ANSWER_WITHIN,
-        millis => Duration::from_millis(millis),
-    }
-}
 
 /// Calls the daemon; the answer is a JSON value.
 pub fn call<B: Serialize, A: DeserializeOwned>(

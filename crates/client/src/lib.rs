@@ -44,6 +44,7 @@ mod http;
 mod in_time;
 mod line;
 mod naming;
+mod patience;
 mod pieces;
 mod reader;
 mod shared_reader;
@@ -56,9 +57,9 @@ mod writer;
 pub use best_effort::{BestEffort, Completion, Tag};
 pub use error::Error;
 pub use file::{Contract, File, OpenOptions, ReadRange, Target, are_apart};
-pub use http::set_answer_within;
 pub use in_time::{InTime, NoInTime};
 pub use naming::{Durable, ENTRIES_MAX, Found, Replace, Which};
+pub use patience::set_answer_within;
 /// The longest name of a volume, in bytes.
 pub const VOLUME_NAME_MAX: usize = wire::frame::NAME_MAX;
 pub use pieces::{Peek, Piece};

@@ -1,6 +1,7 @@
 //! A mount from its beginning to its end.
 
 use crate::connections::Connections;
+use crate::given_back::WAIT_MAX;
 use crate::server::{READ_AHEAD, Server};
 use crate::{ANSWER_WITHIN, removed};
 use client::{Client, Code, Error};
@@ -15,7 +16,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// Threads that take the kernel's requests: as many calls of programs are under way at a time.
-pub(crate) const TAKERS: usize = 16;
+const TAKERS: usize = 2 * WAIT_MAX;
 
 /// What is mounted, and where.
 #[derive(Clone, Debug)]
