@@ -22,6 +22,9 @@ use tokio::sync::watch;
 use units::{Bytes, Instant};
 use wire::frame::{BODY_MAX, Head, VERSION};
 
+/// A program may well have gone while its request has waited for so long.
+const WAITED_LONG: units::Duration = units::Duration::from_millis(10);
+
 /// What the requests of one connection share.
 struct Shared {
     /// The number of the volume behind a slash: it is this one, whatever name it gets.
@@ -157,6 +160,11 @@ async fn take_request(
                 batch.serve(); // nobody waits for a body that is not there
             }
             input.fill(room.as_mut(), range.skip().as_usize(), body).await?;
+            // Who has gone without an answer may have written anew since, by another connection: what
+            // waited here for its turn would come over that.
+            if shared.ask.0.now().saturating_since(came) > WAITED_LONG && input.is_abandoned() {
+                return Err(Over::Gone);
+            }
             // What the program takes to send its bytes is its own time.
             let came = came + shared.ask.0.now().saturating_since(begun);
             let shared = Arc::clone(shared);

@@ -13,6 +13,7 @@
 //! ready already. Nothing that came in between is missed by that.
 
 use crate::lock::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
 use std::io::{self, IoSlice};
@@ -144,6 +145,20 @@ impl Socket {
         if let Some(half) = writing.half.as_mut().filter(|half| half.is_local) {
             crate::reception::hold_answers(&half.socket);
         }
+    }
+
+    /// Whether the program at the other end, on this machine, has closed it. One that only sends nothing
+    /// more has not: it may wait for its answers.
+    pub fn is_abandoned(&self) -> bool {
+        let Some(socket) =
+            self.reading.lock().half.as_ref().map(|half| Arc::clone(half.watched.get_ref()))
+        else {
+            return true;
+        };
+        let mut looks = [PollFd::new(&socket, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        rustix::event::poll(&mut looks, Some(&now)).is_ok_and(|found| found > 0)
+            && looks[0].revents().contains(PollFlags::HUP)
     }
 
     /// Whether there is something to read, even if it is the end: looks again as long as `goes_on`. Who
@@ -394,6 +409,19 @@ mod tests {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
+    }
+
+    /// A write of who has gone would come over what he has written since by another connection.
+    #[tokio::test]
+    async fn who_has_gone_is_told_from_who_sends_nothing_more() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (input, _output) = split(ours);
+        assert!(!input.socket().is_abandoned());
+        theirs.write_all(b"the last of it").await.unwrap();
+        theirs.shutdown().await.unwrap();
+        assert!(!input.socket().is_abandoned(), "he may wait for the answer");
+        drop(theirs);
+        assert!(input.socket().is_abandoned(), "also with bytes that are not read");
     }
 
     /// Both sides wait, one for bytes and one for room, while the socket goes: nothing is sent or
