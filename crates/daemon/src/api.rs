@@ -431,20 +431,22 @@ pub(crate) async fn open_stream(
     };
     let (stream, window, shared) = opened.map_err(|error| refused(&control, &error))?;
     let shared_window = shared.is_some();
-    let begins = if early { begins(&ask, stream).await } else { None };
     let (buffered, grows_to) = (request.buffered, request.grows_to_bytes);
     let owned = owner.clone();
     let known = Opened { stream, mode, volume, start, owner: owned, buffered, grows_to, shared };
     control.sessions.add(known);
     // The volume may have changed since its terms were looked at.
     let now_has = &Asked::Nothing;
-    if let Some(problem) =
-        control.quotas.exceeded(&owner, &*control.entry.0, &control.sessions, now_has)
-    {
+    let exceeded = control.quotas.exceeded(&owner, &*control.entry.0, &control.sessions, now_has);
+    // The sessions know whose it is, and for so long it counts: a writer is synced before it is
+    // closed, and a disk may hang. Nobody else waits for that.
+    drop(turn);
+    if let Some(problem) = exceeded {
         // What goes wrong then has been told to whom it concerns, which is nobody yet.
         let _ = control.sessions.close(stream, Stop::Closed).await;
         return Err(problem);
     }
+    let begins = if early { begins(&ask, stream).await } else { None };
     Ok(api::StreamOpened {
         id: stream.0,
         window_bytes: window,
@@ -589,17 +591,22 @@ async fn change_stream(
     let changed = ask.call(calls::StreamChange { stream, contract });
     let changed = quotas.decided(&mut turn, changed).await;
     let changed = changed.map_err(|error| refused(&control, &error))?;
+    let exceeded = quotas.exceeded(&owner, &*ask.0, sessions, &Asked::Nothing);
+    let back = exceeded.zip(before).map(|(problem, before)| {
+        let change = calls::StreamChange { stream, contract: before.contract };
+        (problem, ask.begin(change))
+    });
+    // To clear memory, or to bring it in, may take long: nobody else waits for it.
+    drop(turn);
+    if let Some((problem, back)) = back {
+        // What it had before fits again, unless the stream has ended meanwhile.
+        let _ = back.end().await;
+        return Err(problem);
+    }
     if let Some(shared) = sessions.shared(stream) {
         settle(&shared, changed.window).await;
     }
-    match (quotas.exceeded(&owner, &*ask.0, sessions, &Asked::Nothing), before) {
-        (Some(problem), Some(before)) => {
-            // What it had before fits again, unless the stream has ended meanwhile.
-            let _ = ask.call(calls::StreamChange { stream, contract: before.contract }).await;
-            Err(problem)
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Close a stream; a writer is synced first.

@@ -23,7 +23,7 @@ use desk::{Desk, Opening};
 use disk::Profile;
 use engine::{BlockDevice, HostFile, IoClass};
 use files::{FileMap, Measuring, Options, Piece};
-use given::Hands;
+use given::{Hands, Held};
 use node::{Contract, DiskIndex, Op, StreamId, StreamStatus, Who};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -71,7 +71,7 @@ struct Carried {
 /// A file that was looked at and may be given a contract.
 pub struct Found {
     desk: Arc<Desk>,
-    file: HostFile,
+    file: Held,
     map: FileMap,
 }
 
@@ -125,9 +125,9 @@ impl Files {
     pub async fn find(self: &Arc<Self>, given: Given) -> Result<Found, Box<Problem>> {
         let (told, coming) = tokio::sync::oneshot::channel();
         let files = Arc::clone(self);
-        given.look(move |given| {
+        given.look(move |given, hand| {
             // Who has stopped waiting need not hear it.
-            let _ = told.send(files.look(given));
+            let _ = told.send(files.look(given, hand));
         });
         match tokio::time::timeout(FILE_WITHIN, coming).await {
             Ok(Ok(found)) => found,
@@ -141,13 +141,13 @@ impl Files {
     }
 
     /// The same, on this thread.
-    fn look(&self, given: OwnedFd) -> Result<Found, Box<Problem>> {
+    fn look(&self, given: OwnedFd, hand: &Hand) -> Result<Found, Box<Problem>> {
         if !self.settings.enabled {
             let next = "set `enabled = true` in the section [files] of its configuration";
             return Err(bad("this daemon gives no contracts on files", next));
         }
         let refused = |error: engine::FileError| bad(error.to_string(), error.next_step());
-        let file = HostFile::take(given).map_err(refused)?;
+        let file = Held::new(HostFile::take(given).map_err(refused)?, hand);
         let place = file.path().display().to_string();
         let system = |error: std::io::Error| {
             bad(format!("{place}: its device: {error}"), "see the daemon's messages")

@@ -3,7 +3,8 @@
 //!
 //! Whoever has something to say says it by `tracing`, with the names that the table in
 //! docs/daemon.md has. A thread of its own writes it: a terminal, a pipe or a journal that takes nothing
-//! keeps nobody waiting. What waits is bounded, and what is left out is counted and said.
+//! keeps nobody waiting. What waits is bounded, and what is left out is counted and said. What a panic
+//! says goes to standard error past all this, and waits for that two seconds at most.
 //!
 //! Invariants: an entry is one line, whatever the names in it are; nothing waits for the journal.
 
@@ -109,6 +110,7 @@ pub fn start(format: Option<Format>, level: Option<Level>) -> io::Result<()> {
     let output = Output::new(format, Path::new(JOURNAL));
     let thread = std::thread::Builder::new().name("slackline-log".into());
     thread.spawn(move || write_all(&waiting, output))?;
+    engine::say_panics_in_time();
     let level = level.map_or(tracing::Level::INFO, |level| level.0);
     if WRITER.set(waits).is_ok() {
         // Nobody else sets one in this program.

@@ -266,12 +266,15 @@ impl Quotas {
         coming: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
         let mut coming = std::pin::pin!(coming);
-        if let Ok(came) = tokio::time::timeout(DECIDED_WITHIN, &mut coming).await {
-            return came;
-        }
-        *turn = None;
-        let came = coming.await;
-        if came.is_ok() {
+        let came = match tokio::time::timeout(DECIDED_WITHIN, &mut coming).await {
+            Ok(came) => came,
+            Err(_) => {
+                *turn = None;
+                coming.await
+            }
+        };
+        // Also where it was let go for what was asked before, and refused.
+        if came.is_ok() && turn.is_none() {
             *turn = Some(self.turn().await);
         }
         came

@@ -22,7 +22,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use token::{Grant, KEY_LEN, Key, Player, Restriction, Token};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinError, spawn_blocking};
 use wire::{Code, Problem};
 
 /// The file with the key.
@@ -80,6 +81,8 @@ struct Open {
 pub struct Tokens {
     /// None where there is no place for it.
     directory: Option<PathBuf>,
+    /// Whose turn it is to wait for the disk of the list.
+    turn: Arc<Semaphore>,
     /// Held while the list is changed on its disk, which may take long.
     changing: Mutex<()>,
     /// Held for a look.
@@ -91,8 +94,29 @@ pub struct Tokens {
 impl Tokens {
     /// In this directory, which is made when it is needed.
     pub fn new(directory: Option<PathBuf>) -> Arc<Self> {
-        let revoked = watch::Sender::new(0);
-        Arc::new(Self { directory, changing: Mutex::default(), open: Mutex::default(), revoked })
+        let (turn, revoked) = (Arc::new(Semaphore::new(1)), watch::Sender::new(0));
+        let (changing, open) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { directory, turn, changing, open, revoked })
+    }
+
+    /// Does what waits for the disk of the list, beside other work: one at a time, since a disk
+    /// that hangs would else take a thread for each that asks, and the runtime has only so many
+    /// for all that waits. Who gives up before his turn leaves nothing behind; what was begun is
+    /// done to the end.
+    ///
+    /// # Errors
+    /// A panic in it.
+    pub async fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let turn = Arc::clone(&self.turn).acquire_owned().await.expect("never closed");
+        // With the work, which goes on where nobody waits for it any more.
+        spawn_blocking(move || {
+            let _turn = turn;
+            work()
+        })
+        .await
     }
 
     /// Reads the key and the list, or begins them.
@@ -542,5 +566,34 @@ mod tests {
         let (over, _) = tokens.make(&user(0), vec![Restriction::Until(5)]).unwrap();
         let (key, _) = tokens.now().unwrap();
         tokens.ended(&over.checked(&key).unwrap()).await;
+    }
+    /// Before, each had a thread of the runtime for as long as the disk hung, also when nobody
+    /// waited for it any more.
+    #[tokio::test]
+    async fn who_gives_up_while_the_disk_of_the_list_hangs_leaves_nothing_behind() {
+        let tokens = Tokens::new(None);
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let (end, may_end) = std::sync::mpsc::channel();
+        let of_the_first = Arc::clone(&tokens);
+        let first = tokio::spawn(async move {
+            let hangs = move || {
+                begun.send(()).unwrap();
+                may_end.recv().unwrap()
+            };
+            of_the_first.apart(hangs).await.unwrap()
+        });
+        has_begun.await.unwrap();
+        let begun_since = Arc::new(std::sync::atomic::AtomicU64::new(0));
+        for _ in 0..100 {
+            let count = Arc::clone(&begun_since);
+            let work = move || count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let given_up = tokio::time::timeout(Duration::ZERO, tokens.apart(work)).await;
+            assert!(given_up.is_err(), "it had its turn beside the first");
+        }
+        end.send(()).unwrap();
+        first.await.unwrap();
+        // The first gives its turn back also where nobody waits for it.
+        tokens.apart(|| ()).await.unwrap();
+        assert_eq!(begun_since.load(std::sync::atomic::Ordering::Relaxed), 0);
     }
 }

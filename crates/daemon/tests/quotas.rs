@@ -252,6 +252,70 @@ fn a_refusal_that_takes_its_time_holds_up_nobody_else() {
     });
 }
 
+/// A stream that was opened and is over the quota is closed again, and what a stream was changed to
+/// is taken back. Before, nobody could open, change or resize anything until that was done: for
+/// ever, where a writer is closed on a disk that hangs. What is being closed counts as before.
+#[test]
+fn nobody_waits_while_what_is_over_the_quota_is_taken_back() {
+    let daemon = daemon("[default]\ndisk_share = '50%'");
+    let client = daemon.client.clone().without_shared_windows();
+    let first = client.reader("v", at(2), Bytes::ZERO).unwrap();
+    let second = client.reader("v", at(1), Bytes::ZERO).unwrap();
+    let other = support::Volume { size: 1 << 20, ..support::Volume::default() };
+    daemon.pool.state().volumes.insert("w".into(), other);
+    daemon.pool.state().hides_terms = true;
+    daemon.pool.state().hold_closes = true;
+    daemon.pool.state().hold_changes_to = Some(Rate::per_second(2_000_000));
+    let comes_to = |done: &dyn Fn(&support::State) -> bool| {
+        (0..5000).any(|_| client.status().is_ok() && done(&daemon.pool.state()))
+    };
+    let holds = |count: usize| comes_to(&|state| state.held.len() == count);
+    std::thread::scope(|threads| {
+        let refused = |megabytes: u64| {
+            let client = &client;
+            threads.spawn(move || client.reader("v", at(megabytes), Bytes::ZERO).unwrap_err())
+        };
+        let opened = refused(3);
+        let mut seen = vec![holds(1)];
+        let changed = threads.spawn(|| client.stream_change(first.stream(), at(9)).unwrap_err());
+        seen.push(holds(2));
+        // It would fit without the one that is being closed.
+        let one_more = refused(1);
+        seen.push(holds(3));
+        let resized = threads.spawn(|| client.volume_resize("w", Bytes::mib(2)));
+        seen.push(comes_to(&|state| state.volumes["w"].size == 2 << 20));
+        let is_answered = [&opened, &changed, &one_more].map(|thread| thread.is_finished());
+        daemon.pool.release();
+        assert_eq!(seen, [true; 4], "somebody waited");
+        assert_eq!(is_answered, [false; 3]);
+        for error in [opened, changed, one_more].map(|thread| thread.join().unwrap()) {
+            assert_eq!(error.code(), Some(Code::Quota), "{error}");
+        }
+        resized.join().unwrap().unwrap();
+    });
+    assert_eq!(client.stream(first.stream()).unwrap().contract, at(2), "as it was");
+    drop(second);
+}
+
+/// While the pool takes its time over both, each counts for nobody: together they are over the
+/// quota.
+#[test]
+fn of_two_that_are_opened_at_once_one_is_granted() {
+    let daemon = daemon("[default]\ndisk_share = '50%'");
+    let client = daemon.client.clone().without_shared_windows();
+    daemon.pool.state().hold_opens = true;
+    std::thread::scope(|threads| {
+        let both = [(); 2].map(|()| threads.spawn(|| client.reader("v", at(3), Bytes::ZERO)));
+        drop(daemon.pool.wait(|state| state.held.len() == 2));
+        daemon.pool.release();
+        let opened = both.map(|thread| thread.join().unwrap());
+        let granted: Vec<_> = opened.iter().filter_map(|one| one.as_ref().ok()).collect();
+        assert_eq!(granted.len(), 1);
+        let refused = opened.iter().find_map(|one| one.as_ref().err()).unwrap();
+        assert_eq!(refused.code(), Some(Code::Quota), "{refused}");
+    });
+}
+
 fn own_gid() -> u32 {
     std::os::unix::fs::MetadataExt::gid(&std::fs::metadata("/proc/self").unwrap())
 }

@@ -13,6 +13,7 @@
 
 #[cfg(test)]
 use crate::core::schedules;
+use crate::last_words;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::io::Write;
@@ -23,8 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Ends the process, with a core, when it is dropped in a panic that began after it was
-/// made. The panic itself has said by then what and where. For threads without which the
-/// others would wait for ever, and for what they share.
+/// made. The panic itself has said by then what and where, as far as standard error takes
+/// it. For threads without which the others would wait for ever, and for what they share.
 #[derive(Debug)]
 pub struct Fatal {
     what: &'static str,
@@ -47,11 +48,13 @@ impl Fatal {
             return; // the test hears of the panic
         }
         if std::thread::panicking() {
-            // Where standard error is gone, the process ends all the same.
-            let _ = writeln!(
-                std::io::stderr(),
-                "slackline: that was a panic {what}: this process ends, to be started again"
-            );
+            // Where standard error is gone, or takes nothing, the process ends all the same.
+            last_words::say(last_words::LAST_LINE_WITHIN, move |mut to| {
+                writeln!(
+                    to,
+                    "slackline: that was a panic {what}: this process ends, to be started again"
+                )
+            });
             std::process::abort();
         }
     }

@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
 use token::{Names, Restriction, UNTIL_MAX, Verb, Verbs};
 use wire::control as api;
 use wire::{Code, Problem};
@@ -82,14 +83,15 @@ pub(super) async fn token_revoke(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Does what waits for the disk that the list is on, beside other work; it is done also where the
-/// asker goes.
+/// Does what waits for the disk that the list is on, in its turn. Once it has begun it is done, also
+/// where the asker goes.
 async fn apart<T: Send + 'static>(
     control: Control,
     work: impl FnOnce(&Control) -> Result<T, Box<Problem>> + Send + 'static,
 ) -> Result<T, Failure> {
-    let done = tokio::task::spawn_blocking(move || work(&control));
-    Ok(done.await.map_err(|_| Failure::from(fault()))??)
+    let tokens = Arc::clone(&control.tokens);
+    let done = tokens.apart(move || work(&control)).await;
+    Ok(done.map_err(|_| Failure::from(fault()))??)
 }
 
 fn facts(control: &Control, kept: Kept) -> api::TokenFacts {

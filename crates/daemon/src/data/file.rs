@@ -61,7 +61,7 @@ async fn open_file(
     let House { entry, sessions, quotas, files, .. } = house;
     // May take seconds: nobody else waits for it.
     let found = files.find(given).await?;
-    let _turn = quotas.turn().await;
+    let turn = quotas.turn().await;
     let (contract, start) = (convert::contract(&request.contract), request.start_bytes);
     let taken = files.open(found, &contract, start)?;
     let stream = taken.stream;
@@ -76,7 +76,9 @@ async fn open_file(
         owner: owner.clone(),
         shared: None,
     });
-    if let Some(problem) = quotas.exceeded(&owner, &*entry.0, &sessions, &Asked::Nothing) {
+    let exceeded = quotas.exceeded(&owner, &*entry.0, &sessions, &Asked::Nothing);
+    drop(turn);
+    if let Some(problem) = exceeded {
         let _ = sessions.close(stream, Stop::Closed).await;
         return Err(problem);
     }

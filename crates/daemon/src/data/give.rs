@@ -54,7 +54,7 @@ pub async fn ask(connection: UnixStream, hand: Hand) -> Option<(UnixStream, Give
         Ok(Ok(Some(descriptor))) => {
             let (connection, hand) = open.0.take()?;
             let connection = connection.into_std().ok();
-            Given::new(descriptor, hand).look(move |descriptor| drop((descriptor, connection)));
+            Given::new(descriptor, hand).look(move |descriptor, _| drop((descriptor, connection)));
             None
         }
         _ => None,

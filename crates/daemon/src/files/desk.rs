@@ -1,15 +1,16 @@
 //! One device with files under contract, at work: its threads read what its state
 //! machine says, in the kernel's real-time class, into memory of the windows.
 //!
-//! Invariants: the lock is never held over a read or a callback; a buffer is either with
-//! the thread that fills it, or in `blocks` and never written to again while anybody has
-//! it.
+//! Invariants: the lock is never held over a read, a callback or the close of a file; a
+//! buffer is either with the thread that fills it, or in `blocks` and never written to again
+//! while anybody has it.
 
+use super::given::Held;
 use crate::convert;
 use crate::lock::{Condvar, Mutex, MutexGuard};
 use crate::pool::{Callback, Chunk, Reply};
 use disk::Profile;
-use engine::{BlockDevice, Buffer, HostFile, IoClass};
+use engine::{BlockDevice, Buffer, IoClass};
 use files::{Device, FileMap, Next, Options, Output, Piece};
 use node::{Contract, DiskIndex, Error, HostTime, Op, StreamId, StreamStatus, Who};
 use std::collections::{BTreeMap, HashMap};
@@ -39,7 +40,7 @@ struct State {
 
 /// A file under contract.
 struct Open {
-    file: Arc<HostFile>,
+    file: Arc<Held>,
     /// Where its file system begins on the device.
     start: Bytes,
     /// What is in memory, by number.
@@ -51,14 +52,14 @@ struct Open {
 pub struct Opening {
     pub stream: StreamId,
     pub name: String,
-    pub file: HostFile,
+    pub file: Held,
     pub map: FileMap,
     pub start: Bytes,
 }
 
 /// A file that is longer than it was.
 struct Grown {
-    file: Arc<HostFile>,
+    file: Arc<Held>,
     /// Where its file system begins on the device.
     start: Bytes,
     length: Bytes,
@@ -180,6 +181,8 @@ impl Desk {
 
     fn begin(&self, op: &Op, callback: Callback) {
         let now = engine::now();
+        // What is closed goes after the lock was given back.
+        let mut gone = None;
         let mut state = self.state();
         let mut calls = Calls::new();
         // What was told until now may be about bytes that go with this operation.
@@ -203,7 +206,7 @@ impl Desk {
             }
             Op::StreamClose { stream } => {
                 let closed = state.device.close(now, stream).map(|()| Reply::Done);
-                state.open.remove(&stream);
+                gone = state.open.remove(&stream);
                 calls.push((callback, closed));
             }
             Op::StreamSeek { .. } => calls.push((callback, Err(not_on_a_file("seek")))),
@@ -213,6 +216,7 @@ impl Desk {
         drop(state);
         self.news.notify_all();
         call(calls);
+        drop(gone);
     }
 
     /// At the end of a file, whether it has grown since.
@@ -265,6 +269,8 @@ impl Desk {
                     call(calls);
                     let mut buffer = buffer.unwrap_or_else(|| Buffer::new(len));
                     let result = file.read(offset, len, &mut buffer);
+                    // The last that has it where the stream was closed meanwhile.
+                    drop(file);
                     let (mut calls, now) = (Calls::new(), engine::now());
                     state = self.state();
                     let wanted = state.device.is_wanted(key);
@@ -314,15 +320,17 @@ impl Desk {
         state.stopping = true;
         let (mut calls, now) = (Calls::new(), engine::now());
         let all: Vec<StreamId> = state.open.keys().copied().collect();
+        let mut gone = Vec::with_capacity(all.len());
         for stream in all {
             state.hear(now, &mut calls);
             let _ = state.device.close(now, stream);
-            state.open.remove(&stream);
+            gone.extend(state.open.remove(&stream));
         }
         state.hear(now, &mut calls);
         drop(state);
         self.news.notify_all();
         call(calls);
+        drop(gone);
     }
 
     /// Answers take so long to their programs; counted where all contracts fit with it.
@@ -432,6 +440,8 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::given::Hands;
+    use engine::HostFile;
     use std::sync::mpsc;
     use units::Rate;
 
@@ -446,7 +456,8 @@ mod tests {
         std::fs::write(&place, [1; 4096]).unwrap();
         let given = std::fs::File::open(&place).unwrap();
         place.close().unwrap();
-        let file = HostFile::take(given.into()).ok()?;
+        let hand = Arc::new(Hands::default()).free(0).unwrap();
+        let file = Held::new(HostFile::take(given.into()).ok()?, &hand);
         let text = "kind = 'linear'\nsource = 'stated by the tests'\nconfidence = 'none'\n\
                     capacity = '1GiB'\nflush = '2ms'\n[linear]\ndepth = 1\nlatency = '1ms'\n\
                     read = { fixed = '200us', rate = '100MB/s' }\n\
@@ -534,5 +545,48 @@ mod tests {
             }
             assert!(matches!(heard.try_recv(), Ok(Ok(Reply::Data { .. }))), "stops: {stops}");
         }
+    }
+    /// The last close of a large file that was removed takes long on a busy disk. Before, it was
+    /// under the desk's lock, where all contracts on the device waited for it, and on a thread of
+    /// the runtime.
+    #[test]
+    fn a_file_is_closed_apart_and_without_the_lock() {
+        for stops in [false, true] {
+            let Some(desk) = due(Box::new(drop)) else { return };
+            let desk = Arc::new(desk);
+            let (closed, is_closed) = mpsc::channel();
+            let looks = Arc::clone(&desk);
+            let last = Box::new(move || {
+                // To take the lock twice on one thread would be the end of this test.
+                closed.send((looks.has(STREAM), std::thread::current().id())).unwrap();
+            });
+            let file = Arc::clone(&desk.state().open[&STREAM].file);
+            *file.closed.lock() = Some(last);
+            drop(file);
+            match stops {
+                true => desk.stop(),
+                false => desk.begin(&Op::StreamClose { stream: STREAM }, Box::new(drop)),
+            }
+            let (is_there, on) = is_closed.recv().unwrap();
+            assert!(!is_there && on != std::thread::current().id(), "stops: {stops}");
+        }
+    }
+
+    /// A desk that refuses a file has it no longer than one that closes it.
+    #[test]
+    fn a_file_that_is_refused_is_closed_apart() {
+        let Some(desk) = due(Box::new(drop)) else { return };
+        let Open { file, start, .. } = desk.state().open.remove(&STREAM).unwrap();
+        let (closed, is_closed) = mpsc::channel();
+        let last = Box::new(move || closed.send(std::thread::current().id()).unwrap());
+        *file.closed.lock() = Some(last);
+        let file = Arc::into_inner(file).unwrap();
+        desk.state().stopping = true;
+        let map = FileMap::new(Vec::new(), Bytes::ZERO, desk.capacity).unwrap();
+        let opening = Opening { stream: STREAM, name: "f".into(), file, map, start };
+        let contract =
+            Contract { rate: Rate::per_second(1_000_000), block: BLOCK, burst: Bytes::ZERO };
+        assert_eq!(desk.open(opening, &contract), Err(Error::ShuttingDown));
+        assert_ne!(is_closed.recv().unwrap(), std::thread::current().id());
     }
 }

@@ -4,13 +4,18 @@
 //! leave every question unanswered, the close too. So each is asked and closed on a
 //! thread that nobody else needs, and their number has a bound: a hand for each.
 //!
+//! A file under contract has none while it is open, and one again while it is closed: to close
+//! the last descriptor of a large file that was removed takes long on a busy disk.
+//!
 //! Invariant: a descriptor that was given is never asked or closed on a thread of the
-//! runtime; no user has more than [`FILES_PER_USER`] of them, all together no more than
+//! runtime; no user gets one more where he has [`FILES_PER_USER`] of them, or all together
 //! [`FILES_AT_ONCE`].
 
 use crate::limits::{FILES_AT_ONCE, FILES_PER_USER};
 use crate::lock::{Mutex, MutexGuard};
+use engine::{HostFile, IoClass};
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -27,6 +32,16 @@ pub struct Hand {
 /// A descriptor that a program gave.
 pub struct Given(Option<(OwnedFd, Hand)>);
 
+/// A file of a program, closed on a thread of its own, whoever drops it.
+pub struct Held {
+    file: Option<HostFile>,
+    hands: Arc<Hands>,
+    uid: u32,
+    /// Called where the file is closed.
+    #[cfg(test)]
+    pub closed: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
 impl Hands {
     fn full(&self) -> MutexGuard<'_, HashMap<u32, usize>> {
         self.0.lock()
@@ -42,6 +57,12 @@ impl Hands {
         }
         full.insert(uid, own + 1);
         Some(Hand { hands: Arc::clone(self), uid })
+    }
+
+    /// A hand for what is closed, which cannot be refused: also where none is free.
+    fn one_more(self: &Arc<Self>, uid: u32) -> Hand {
+        *self.full().entry(uid).or_default() += 1;
+        Hand { hands: Arc::clone(self), uid }
     }
 }
 
@@ -63,10 +84,10 @@ impl Given {
     }
 
     /// Runs `look` on it, on a thread of its own.
-    pub fn look(mut self, look: impl FnOnce(OwnedFd) + Send + 'static) {
+    pub fn look(mut self, look: impl FnOnce(OwnedFd, &Hand) + Send + 'static) {
         let (descriptor, hand) = self.0.take().expect("looked at or dropped once");
         in_a_thread(move || {
-            look(descriptor);
+            look(descriptor, &hand);
             drop(hand);
         });
     }
@@ -77,6 +98,42 @@ impl Drop for Given {
         if let Some(held) = self.0.take() {
             in_a_thread(move || drop(held));
         }
+    }
+}
+
+impl Held {
+    /// A file that was found in this hand.
+    pub fn new(file: HostFile, hand: &Hand) -> Self {
+        Self {
+            file: Some(file),
+            hands: Arc::clone(&hand.hands),
+            uid: hand.uid,
+            #[cfg(test)]
+            closed: Mutex::default(),
+        }
+    }
+}
+
+impl Deref for Held {
+    type Target = HostFile;
+    fn deref(&self) -> &HostFile {
+        self.file.as_ref().expect("there until it is dropped")
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let (file, hand) = (self.file.take(), self.hands.one_more(self.uid));
+        #[cfg(test)]
+        let closed = self.closed.lock().take();
+        in_a_thread(move || {
+            // A device's thread, whose class this one has then, may have been the last.
+            let _ = engine::io_class(IoClass::BestEffort);
+            drop(file);
+            #[cfg(test)]
+            closed.into_iter().for_each(|closed| closed());
+            drop(hand);
+        });
     }
 }
 
@@ -103,5 +160,17 @@ mod tests {
         assert!(hands.free(1).is_some());
         drop(others);
         assert!(hands.full().is_empty());
+    }
+
+    /// Else whoever opens and closes without end would have threads without end.
+    #[test]
+    fn what_is_closed_has_a_hand_also_where_none_is_free() {
+        let hands = Arc::new(Hands::default());
+        let mut full: Vec<_> = std::iter::from_fn(|| hands.free(1)).collect();
+        let closing = hands.one_more(1);
+        full.pop();
+        assert!(hands.free(1).is_none());
+        drop(closing);
+        assert!(hands.free(1).is_some());
     }
 }

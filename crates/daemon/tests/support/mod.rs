@@ -62,6 +62,10 @@ pub struct State {
     pub hold_closes: bool,
     /// Refusals are not told while set: as if what would have fitted were searched for.
     pub hold_refusals: bool,
+    /// Streams are not opened while set.
+    pub hold_opens: bool,
+    /// A change to this rate is in force, and not answered while set.
+    pub hold_changes_to: Option<Rate>,
     /// The pool is told to end and does not.
     pub hold_shutdown: bool,
     pub shut_down: bool,
@@ -145,6 +149,7 @@ impl Fake {
             let mut state = self.state();
             (state.hold_best_effort, state.hold_commits) = (false, false);
             (state.hold_closes, state.hold_refusals) = (false, false);
+            (state.hold_opens, state.hold_changes_to) = (false, None);
             std::mem::take(&mut state.held)
         };
         for (op, callback) in held {
@@ -451,6 +456,10 @@ impl Pool for Fake {
             Op::StreamOpen { volume, mode, contract, start } => {
                 state.open(volume, mode, contract, start)
             }
+            Op::Open { .. } if state.hold_opens => {
+                state.held.push((op, callback));
+                return self.news.notify_all();
+            }
             Op::Open { opening, region: None } => {
                 let Opening { volume, mode, contract, start, .. } = *opening;
                 state.open(volume, mode, contract, start)
@@ -476,6 +485,13 @@ impl Pool for Fake {
             | Op::BusSet { .. } => Ok(Reply::Done),
             Op::Block { volume, .. } => {
                 state.volume(&volume).map(|_| Reply::Block { block: Bytes::kib(8) })
+            }
+            Op::StreamChange { stream, contract }
+                if state.hold_changes_to == Some(contract.rate) =>
+            {
+                let _ = state.change(stream, contract);
+                state.held.push((op, callback));
+                return self.news.notify_all();
             }
             Op::StreamChange { stream, contract } => state.change(stream, contract),
             Op::StreamRead { stream, len_max } => state.read(stream, len_max),
