@@ -2,7 +2,7 @@
 //! line that says what and one that says what to do next.
 
 use node::{DeviceError, DiskIndex, Error, Refusal};
-use report::{counted, percent};
+use report::{counted, percent, quoted};
 use store::{Fits, StoreError, VOLUME_NAME_MAX};
 use units::{Bytes, Rate};
 use wire::control::Service;
@@ -98,6 +98,15 @@ pub fn of(error: &Error) -> Problem {
                 size
             ),
             "say that the rest may be lost (`--yes`), or ask for at least what is recorded",
+        ),
+        Error::UnderContract { name } => Problem::new(
+            Code::Invalid,
+            format!("volume \"{name}\" is under contract, and is not made smaller"),
+            format!(
+                "take its contract away (`slackline volume set {} --priority normal`; one of a \
+                 connection ends with that), then ask again",
+                quoted(name)
+            ),
         ),
         Error::VolumeExists { name } => Problem::new(
             Code::VolumeExists,
@@ -655,6 +664,7 @@ mod tests {
             Error::NoMemory { asked, free },
             Error::Busy { waiting: 64 },
             Error::WrongMode,
+            Error::UnderContract { name: name() },
             Error::Device { disk, error },
             Error::WriteBehind { name: name(), failures: 2, disk, error },
             Error::ShuttingDown,
