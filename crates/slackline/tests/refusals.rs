@@ -207,7 +207,7 @@ fn slips_of_the_hand_are_named() {
     dir.run(&create).failed(1, &["of the volume would lie there: 1 MiB more than it has"]);
     // It was a volume of 20 bytes.
     let bare = dir.run(&["volume", "create", "v", "--size", "20"]);
-    let said = "20 has no unit; write 20B, 20MiB or 20GB";
+    let said = "20 has no unit; write 20B, 20MiB or 20GiB";
     assert!(bare.code == Some(2) && bare.err.contains(said), "{}", bare.err);
     // A volume that is there does not become what --create says.
     let record = |size: &str, more: &str| {
