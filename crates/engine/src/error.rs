@@ -36,6 +36,11 @@ pub enum PoolError {
         /// The name as given.
         path: PathBuf,
     },
+    /// A file was to be made in a directory that is not there.
+    NoDirectory {
+        /// Which file.
+        path: PathBuf,
+    },
     /// The file may only be read.
     ReadOnly {
         /// Which file.
@@ -64,6 +69,8 @@ pub enum PoolError {
         path: PathBuf,
         /// How large it was to be.
         size: Bytes,
+        /// What is left, with what the file has already.
+        left: Bytes,
     },
     /// The device transfers in larger pieces than 4 KiB.
     LargeSectors {
@@ -168,6 +175,10 @@ impl fmt::Display for PoolError {
                  name would be memory",
                 path.display()
             ),
+            Self::NoDirectory { path } => {
+                let directory = path.parent().unwrap_or(path).display();
+                write!(f, "{}: there is no directory {directory}; make it first", path.display())
+            }
             Self::ReadOnly { path } => write!(
                 f,
                 "{} may only be read; a pool needs to write, so change its permissions or mount",
@@ -184,9 +195,9 @@ impl fmt::Display for PoolError {
             Self::NoSize { path } => {
                 write!(f, "{} is to be made; say how large, as in 10GiB", path.display())
             }
-            Self::NoSpace { path, size } => write!(
+            Self::NoSpace { path, size, left } => write!(
                 f,
-                "{}: its file system has no {size} left; choose a smaller size or another place",
+                "{}: its file system has {left} left, and not {size}; choose a smaller size or another place",
                 path.display()
             ),
             Self::LargeSectors { path, sector } => write!(

@@ -26,6 +26,31 @@ fn over_commitment_is_refused_with_all_its_figures() {
     dir.run_with(&at_most, b"x").succeeded();
 }
 
+/// A unit apart from its number, a growth to less, a directory that is not there: each advice was wrong.
+#[test]
+fn what_is_asked_for_wrongly_is_told_as_it_can_be_asked_for() {
+    let dir = Scratch::new();
+    let apart = ["volume", "create", "v", "--size", "8", "GiB"];
+    let told = dir.run(&apart);
+    let says = "tip: write it without a space before the unit: 8GiB";
+    assert!(told.code == Some(2) && told.err.contains(says), "{}", told.err);
+    let told = dir.run(&[&apart[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&told.err).unwrap();
+    assert!(json["next_step"].as_str().unwrap().ends_with("before the unit: 8GiB"), "{json}");
+    let record = ["record", "v", "--create", "64MiB", "--grow-to", "32MiB", "--rate", "1MB/s"];
+    dir.run(&record).failed(2, &["--grow-to 32 MiB is less than --create 64 MiB"]);
+    // Nothing is timed before all of it is found to be right.
+    let create = |path: &str, size: &str| {
+        let ran = dir.run(&["pool", "create", "p", path, "--size", size]);
+        assert!(!ran.err.contains("timing"), "{}", ran.err);
+        ran
+    };
+    let none = dir.text("none");
+    let next = format!("next: make it first: `mkdir -p {none}`");
+    create(&format!("{none}/disk"), "64MiB").failed(1, &["there is no directory", &next]);
+    create(&dir.text("disk"), "100TiB").failed(1, &[" left, and not 100 TiB", "smaller"]);
+}
+
 #[test]
 fn a_file_that_is_no_text_is_named_so() {
     let dir = Scratch::new();
@@ -122,7 +147,8 @@ fn wrong_usage_ends_with_2_and_a_missing_daemon_with_1() {
     let config = dir.path("c.toml");
     std::fs::write(&config, "memori = \"1GiB\"\n").unwrap();
     let serve = ["serve", "--config", config.to_str().unwrap()];
-    dir.run(&serve).failed(2, &["c.toml", "line 1", "memori", "docs/daemon.md lists its settings"]);
+    dir.run(&serve)
+        .failed(2, &["c.toml", "line 1", "memori", "docs/daemon.md lists its settings"]);
 }
 
 #[test]
