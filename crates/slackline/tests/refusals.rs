@@ -148,7 +148,7 @@ fn wrong_usage_ends_with_2_and_a_missing_daemon_with_1() {
     std::fs::write(&config, "memori = \"1GiB\"\n").unwrap();
     let serve = ["serve", "--config", config.to_str().unwrap()];
     dir.run(&serve)
-        .failed(2, &["c.toml", "line 1", "memori", "docs/daemon.md lists its settings"]);
+        .failed(2, &["c.toml", "line 1", "memori", "packaging/slackline.toml of the source lists"]);
 }
 
 #[test]
