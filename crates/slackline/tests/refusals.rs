@@ -51,6 +51,36 @@ fn what_is_asked_for_wrongly_is_told_as_it_can_be_asked_for() {
     create(&dir.text("disk"), "100TiB").failed(1, &[" left, and not 100 TiB", "smaller"]);
 }
 
+/// Of a volume under contract, of one that nothing is recorded in, and of a token the advice led nowhere.
+#[test]
+fn what_is_advised_can_be_done() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let run = |line: &str| dir.run(&line.split(' ').collect::<Vec<_>>());
+    run("volume create gate --size 8MiB").succeeded();
+    let from = "--from now --for 1m";
+    for line in ["export gate -", "volume copy gate copy", "play gate --rate 1MB/s"] {
+        run(&format!("{line} {from}")).failed(1, &["nothing is recorded in gate yet"]);
+    }
+    run("volume set gate --best-effort-rate 1MB/s").succeeded();
+    let smaller = "volume resize gate 4MiB";
+    let away = "volume set gate --priority normal";
+    let advised = format!("`slackline {away}`");
+    run(smaller).failed(1, &["volume \"gate\" is under contract", &advised]);
+    run(away).succeeded();
+    run(smaller).succeeded();
+    // No stream is open that could be closed.
+    let refused = run("volume set gate --best-effort-rate 100GB/s");
+    refused.failed(3, &["ask for a lower rate"]);
+    assert!(!refused.err.contains("close a stream"), "{}", refused.err);
+    let made = run("token make").succeeded().err;
+    assert!(made.contains("note: it may do all that ") && made.contains(", until 20"), "{made}");
+    let made = run("token make --for-ever").succeeded().err;
+    assert!(made.contains(" may, for ever"), "{made}");
+    let made = run("token make --volume gate --volume nocam").succeeded().err;
+    assert_eq!(made, "slackline: note: no volume is called nocam yet\n");
+}
+
 #[test]
 fn a_file_that_is_no_text_is_named_so() {
     let dir = Scratch::new();
