@@ -41,6 +41,18 @@ pub enum PoolError {
         /// Which file.
         path: PathBuf,
     },
+    /// The pool's disk was not made on this emulated disk: what its label says fits in the file, and
+    /// not in the model.
+    OtherModel {
+        /// Which file.
+        path: PathBuf,
+        /// The model that was given.
+        model: String,
+        /// What that has.
+        capacity: Bytes,
+        /// What the label says.
+        expected: Bytes,
+    },
     /// The file may only be read.
     ReadOnly {
         /// Which file.
@@ -179,6 +191,15 @@ impl fmt::Display for PoolError {
                 let directory = path.parent().unwrap_or(path).display();
                 write!(f, "{}: there is no directory {directory}; make it first", path.display())
             }
+            Self::OtherModel { path, model, capacity, expected } => write!(
+                f,
+                "{} was made as a file, or on another model: its label says {} bytes, which the file \
+                 has, and emulated:{model} has {} of it; give the path alone, or with the model that \
+                 it was made on",
+                path.display(),
+                expected.get(),
+                capacity.get()
+            ),
             Self::ReadOnly { path } => write!(
                 f,
                 "{} may only be read; a pool needs to write, so change its permissions or mount",
