@@ -190,6 +190,10 @@ pub struct ConfigError {
     pub next_step: String,
 }
 
+/// What to do about a configuration file.
+const LISTED: &str = "correct the configuration file; packaging/slackline.toml of the source lists all \
+                      settings, and is installed as /etc/slackline/slackline.toml";
+
 impl Options {
     /// The settings in a configuration file (TOML).
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
@@ -201,7 +205,7 @@ impl Options {
             .map_err(|cause| error(cause.to_string(), "correct the path given with --config"))?;
         toml::from_str(&text).map_err(|cause| {
             let what = cause.to_string().trim().replace('\n', "\n  ");
-            error(what, "correct the file; docs/daemon.md lists its settings")
+            error(what, LISTED)
         })
     }
 
@@ -308,8 +312,7 @@ impl Options {
         let listen = Listen { http: self.listen, nbd: self.nbd_listen, certificate, is_plain };
         let quota = self.quota.unwrap_or_default().settled();
         if let Some(what) = quota.wrong() {
-            let next_step = "correct the configuration file; docs/daemon.md lists its settings";
-            return Err(ConfigError { what, next_step: next_step.into() });
+            return Err(ConfigError { what, next_step: LISTED.into() });
         }
         Ok(Settings {
             files: self.files.unwrap_or_default(),

@@ -90,7 +90,8 @@ pub fn zone(zone: node::Zone) -> api::Zone {
 /// A service that is not in force, as it is told.
 pub fn kept_out(kept_out: &KeptOut) -> api::KeptOut {
     let service = service_told(kept_out.service);
-    let Problem { detail, next_step, .. } = problem::of_service(&kept_out.why, &service);
+    // It is mostly found when the pool is opened, and no stream is.
+    let Problem { detail, next_step, .. } = problem::of_service(&kept_out.why, &service, false);
     api::KeptOut { service, detail, next_step }
 }
 

@@ -13,7 +13,7 @@ use wire::control::{
 };
 
 /// A recording that has less than this left is told of.
-const SOON_FULL: Duration = Duration::from_secs(3_600);
+pub const SOON_FULL: Duration = Duration::from_secs(3_600);
 /// A disk of which less than one part in so many is free is nearly full: the next volume will not fit.
 const NEARLY_FULL: u64 = 50;
 
@@ -38,15 +38,22 @@ pub fn overview(status: Status, policy: PolicyState) -> Overview {
     Overview { sound: findings.is_empty(), verdict, findings, policy, status }
 }
 
-fn verdict(findings: &[Finding], status: &Status, policy: &PolicyState) -> String {
-    if !findings.is_empty() {
-        let broken = findings.iter().filter(|one| one.weight == Weight::Broken).count() as u64;
-        let look = findings.len() as u64 - broken;
-        let parts =
-            [(broken, "thing is broken", "things are broken"), (look, "to look at", "to look at")];
-        let parts = parts.iter().filter(|part| part.0 > 0);
-        let parts = parts.map(|(n, one, many)| format!("{n} {}", if *n == 1 { one } else { many }));
-        return parts.collect::<Vec<_>>().join(", ");
+/// How many things were found, where any was.
+pub fn how_many(findings: &[Finding]) -> Option<String> {
+    let broken = findings.iter().filter(|one| one.weight == Weight::Broken).count() as u64;
+    let look = findings.len() as u64 - broken;
+    let parts =
+        [(broken, "thing is broken", "things are broken"), (look, "to look at", "to look at")];
+    let parts = parts.iter().filter(|part| part.0 > 0);
+    let parts = parts.map(|(n, one, many)| format!("{n} {}", if *n == 1 { one } else { many }));
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    (!parts.is_empty()).then_some(parts)
+}
+
+/// What is to be said first of a status in which this was found.
+pub fn verdict(findings: &[Finding], status: &Status, policy: &PolicyState) -> String {
+    if let Some(how_many) = how_many(findings) {
+        return how_many;
     }
     let services = status.volumes.iter().filter(|one| is_contract(&one.service)).count();
     let handles: usize = status.volumes.iter().map(|one| one.handles.len()).sum();
@@ -279,12 +286,8 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
         );
         found(look(key("slowed"), what, next));
     }
-    if let Some(left) = stream.left(size).filter(|left| *left < SOON_FULL) {
-        let what = format!(
-            "volume {} is full in {} at the rate of its contract",
-            stream.volume,
-            span(left)
-        );
+    if let Some((left, rate)) = left(stream, size).filter(|(left, _)| *left < SOON_FULL) {
+        let what = format!("volume {} is full in {} at {rate}", stream.volume, span(left));
         let twice = twice(size.unwrap_or_default());
         let next = format!(
             "give it more room: `slackline volume resize {} {twice}`",
@@ -293,6 +296,19 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
         found(look(key("soon_full"), what, next));
     }
 }
+
+/// How long a writer's volume lasts, and at which rate: at that of its contract until it is known what the
+/// program gives. One that gives nothing fills nothing.
+fn left(stream: &Stream, size: Option<Bytes>) -> Option<(Duration, String)> {
+    if stream.open_ns < KNOWN_AFTER {
+        return Some((stream.left(size)?, "the rate of its contract".into()));
+    }
+    let rate = Rate::of(stream.moved_bytes, stream.open_ns);
+    Some((stream.left_at(rate, size)?, format!("{rate}, as it was written so far")))
+}
+
+/// The mean rate of a stream says what its program gives from so long on.
+const KNOWN_AFTER: Duration = Duration::from_secs(60);
 
 /// A writer that was slowed once within this time hands over bytes that waited for its stream to be opened.
 const CATCHES_UP: Duration = Duration::from_secs(60);
@@ -323,7 +339,7 @@ fn twice(size: Bytes) -> String {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
     use serde_json::{Value, json};
     use wire::control::PolicyAdmission;
@@ -531,6 +547,25 @@ pub mod tests {
         // But for a thin one, which takes what is free as it is written.
         status["volumes"][0]["placement"]["thin"] = json!(true);
         assert_eq!(found(&status).len(), 1);
+    }
+
+    /// A volume was told to be full in a minute at the rate of its contract, though its camera gave nothing.
+    #[test]
+    fn that_a_volume_is_full_soon_is_told_by_what_its_program_gives() {
+        let told = |open: u64, moved: u64| {
+            let mut status = sound();
+            let stream = &mut status["streams"][0];
+            stream["position_bytes"] = json!(99_940_000_000_u64);
+            stream["open_ns"] = json!(open * 1_000_000_000);
+            stream["moved_bytes"] = json!(moved);
+            overview_of(&status).findings.first().map(|one| one.what.clone())
+        };
+        let full = |text: &str| Some(format!("volume cam1 is full in {text}"));
+        assert_eq!(told(59, 0), full("1 min 0 s at the rate of its contract"));
+        assert_eq!(told(60, 0), None);
+        let measured = full("2 min 0 s at 500 kB/s, as it was written so far");
+        assert_eq!(told(100, 50_000_000), measured);
+        assert_eq!(told(100, 1_000_000), None);
     }
 
     /// It was told all the time that a volume is full soon that its program had not made larger yet.

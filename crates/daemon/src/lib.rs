@@ -26,7 +26,7 @@ mod ends;
 mod engine;
 mod events;
 pub mod files;
-mod findings;
+pub mod findings;
 pub mod http;
 pub mod limits;
 mod live;

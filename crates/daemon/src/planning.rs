@@ -126,7 +126,8 @@ fn wanted(stream: &api::PlanStream) -> Result<Wanted, Box<Problem>> {
 
 fn told_of(stream: &api::PlanStream, error: &node::Error) -> Problem {
     match &stream.service {
-        Some(service) => problem::of_service(error, service),
+        // Those of the plan stand for such.
+        Some(service) => problem::of_service(error, service, true),
         None => problem::of(error),
     }
 }

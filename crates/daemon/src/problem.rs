@@ -2,7 +2,7 @@
 //! line that says what and one that says what to do next.
 
 use node::{DeviceError, DiskIndex, Error, Refusal};
-use report::{counted, percent};
+use report::{counted, percent, quoted};
 use store::{Fits, StoreError, VOLUME_NAME_MAX};
 use units::{Bytes, Rate};
 use wire::control::Service;
@@ -99,6 +99,15 @@ pub fn of(error: &Error) -> Problem {
             ),
             "say that the rest may be lost (`--yes`), or ask for at least what is recorded",
         ),
+        Error::UnderContract { name } => Problem::new(
+            Code::Invalid,
+            format!("volume \"{name}\" is under contract, and is not made smaller"),
+            format!(
+                "take its contract away (`slackline volume set {} --priority normal`; one of a \
+                 connection ends with that), then ask again",
+                quoted(name)
+            ),
+        ),
         Error::VolumeExists { name } => Problem::new(
             Code::VolumeExists,
             format!("there is a volume \"{name}\" already"),
@@ -172,21 +181,25 @@ pub fn of_profile(error: impl std::fmt::Display) -> Problem {
     Problem::new(Code::Invalid, format!("the profile: {error}"), next)
 }
 
-/// The problem that this error is where a volume asked for a service.
-pub fn of_service(error: &Error, service: &Service) -> Problem {
+/// The problem that this error is where a volume asked for a service, while streams were open or
+/// none was.
+pub fn of_service(error: &Error, service: &Service, streams_are_open: bool) -> Problem {
     let problem = of(error);
-    let next_step = match (error, service) {
-        (Error::Refused(_), Service::Latency { .. }) => {
+    let (less, close) = match (error, service) {
+        (Error::Refused(_), Service::Latency { .. }) => (
             "ask for more time (`--within`), for fewer operations (`--every`) or smaller ones \
-             (`--block`), or close a stream whose blocks are large: `slackline plan` tells more"
-        }
-        (Error::Refused(_), Service::Rate { .. }) => {
+             (`--block`)",
+            ", or close a stream whose blocks are large",
+        ),
+        (Error::Refused(_), Service::Rate { .. }) => (
             "ask for a lower rate, in larger operations (`--block`) or over a longer time \
-             (`--period`), or close a stream: `slackline plan` tells more"
-        }
+             (`--period`)",
+            ", or close a stream",
+        ),
         _ => return problem,
     };
-    Problem { next_step: next_step.into(), ..problem }
+    let close = if streams_are_open { close } else { "" };
+    Problem { next_step: format!("{less}{close}: `slackline plan` tells more"), ..problem }
 }
 
 /// What the store refuses in its own words, which end in what to do.
@@ -536,6 +549,15 @@ mod tests {
             undecided: false,
             parts: 1,
         };
+        // A service is not advised to close a stream where none is open.
+        let rate = Service::Rate {
+            rate_bytes_per_second: Rate::per_second(1),
+            block_bytes: Bytes::kib(64),
+            period_ns: Duration::from_secs(1),
+        };
+        let next = |streams| of_service(&Error::Refused(refusal.clone()), &rate, streams).next_step;
+        assert!(next(true).contains("(`--period`), or close a stream: `slackline plan`"));
+        assert!(next(false).contains("(`--period`): `slackline plan`"), "{}", next(false));
         let (measured, charged) = (host(5_900), host(1_970));
         let charge = HostCharge { measured, charged, streams: 1, volumes: 0 };
         let beyond = Error::BeyondHost {
@@ -642,6 +664,7 @@ mod tests {
             Error::NotPermitted { name: name(), act: node::Act::Write },
             Error::OnlyRoot { what: "it" },
             Error::WouldCut { name: name(), recorded: asked, size: free },
+            Error::UnderContract { name: name() },
             Error::VolumeExists { name: name() },
             Error::VolumeBusy { name: name(), streams: 1 },
             Error::NoSuchStream { stream: node::StreamId(3) },

@@ -13,7 +13,15 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use units::{Duration, Lba, Rate, SECTOR};
 
+/// How the source of a profile begins that is computed, before the model's name.
+const OF_MODEL: &str = "computed from the disk model ";
+
 impl Profile {
+    /// The model that it was computed from, where it was and has not been measured since.
+    pub fn model(&self) -> Option<&str> {
+        Some(self.source.strip_prefix(OF_MODEL)?.split_once(": ")?.0)
+    }
+
     /// The profile of a simulated drive, computed from its model.
     ///
     /// No transfer exceeds [`Profile::bound`] while the arm is where the last
@@ -32,7 +40,7 @@ impl Profile {
             }
         };
         Self {
-            source: format!("computed from the disk model {}: {}", model.name, model.source),
+            source: format!("{OF_MODEL}{}: {}", model.name, model.source),
             confidence: "exact for the emulated disk: counted from where its heads are, its \
                          service times never exceed these"
                 .to_owned(),

@@ -55,6 +55,9 @@ const FLUSH_TIME: Duration = Duration::from_secs(1);
 /// What is written then: places for a cache that counts those, and bytes.
 const FLUSH_SIZES: [Bytes; 2] = [Bytes::kib(4), Bytes::MIB];
 
+/// How the source of such a profile begins.
+pub(crate) const TIMED: &str = "timed when the pool was made";
+
 /// The profile of a device, and what is on it destroyed.
 pub(crate) fn profile(
     device: &Device,
@@ -80,7 +83,7 @@ fn measure(device: &Device, spread_time: Duration, tell: &dyn Fn(Duration)) -> i
     let count = bench.transfers;
     Ok(Profile {
         source: format!(
-            "timed when the pool was made: {count} transfers of {} to {} at random places, \
+            "{TIMED}: {count} transfers of {} to {} at random places, \
              {depth} at a time, and flushes behind up to {FLUSH_TIME} of writes",
             SIZES[0],
             SIZES[SIZES.len() - 1]

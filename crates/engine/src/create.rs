@@ -34,6 +34,8 @@ pub struct CreateOptions {
     /// For how long what commands mostly cost is timed on each file and block device; some
     /// seconds where nothing is said.
     pub measure: Option<Duration>,
+    /// Hears that devices are timed, when that begins.
+    pub begins: Option<fn()>,
     /// Hears how much of that is left.
     pub tell: Option<fn(&Path, Duration)>,
 }
@@ -96,6 +98,10 @@ fn make(
     devices: &[Device],
     options: &CreateOptions,
 ) -> Result<(Id, Vec<Profile>), PoolError> {
+    let is_timed = |device: &Device| device.model.is_none() && options.profile.is_none();
+    if let Some(begins) = options.begins.filter(|_| devices.iter().any(is_timed)) {
+        begins();
+    }
     let profiles: Result<Vec<_>, _> =
         devices.iter().map(|device| profile(device, options)).collect();
     let mut profiles = profiles?;

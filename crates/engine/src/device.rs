@@ -303,7 +303,13 @@ fn make_file(path: &Path, size: Bytes) -> Result<(), PoolError> {
     }
     let mut options = OpenOptions::new();
     let made = options.read(true).write(true).create_new(true).mode(0o600).open(path);
-    let file = made.map_err(PoolError::io(path, "make it"))?;
+    let file = made.map_err(|error| match path.parent().map(Path::try_exists) {
+        // The parent of a mere name is the directory that everybody stands in.
+        Some(Ok(false)) if path.parent() != Some(Path::new("")) => {
+            PoolError::NoDirectory { path: path.to_owned() }
+        }
+        _ => PoolError::io(path, "make it")(error),
+    })?;
     let reserved = reserve(&file, path, size);
     if reserved.is_err() {
         let _ = std::fs::remove_file(path);
@@ -315,8 +321,9 @@ fn reserve(file: &File, path: &Path, size: Bytes) -> Result<(), PoolError> {
     let have = sys::size(file).map_err(PoolError::io(path, "ask for its size"))?;
     let free = sys::free_space(file).map_err(PoolError::io(path, "ask for free space"))?;
     // Asked for first: a file system may fill itself up before it says no.
+    let left = have + free;
     if size.saturating_sub(have) > free {
-        return Err(PoolError::NoSpace { path: path.to_owned(), size });
+        return Err(PoolError::NoSpace { path: path.to_owned(), size, left });
     }
     match sys::reserve(file, size) {
         Ok(()) => Ok(()),
@@ -325,7 +332,7 @@ fn reserve(file: &File, path: &Path, size: Bytes) -> Result<(), PoolError> {
             file.set_len(size.get()).map_err(PoolError::io(path, "give it its size"))
         }
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EFBIG)) => {
-            Err(PoolError::NoSpace { path: path.to_owned(), size })
+            Err(PoolError::NoSpace { path: path.to_owned(), size, left })
         }
         Err(error) => Err(PoolError::io(path, "reserve its space")(error)),
     }

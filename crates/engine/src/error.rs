@@ -36,6 +36,23 @@ pub enum PoolError {
         /// The name as given.
         path: PathBuf,
     },
+    /// A file was to be made in a directory that is not there.
+    NoDirectory {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The pool's disk was not made on this emulated disk: what its label says fits in the file, and
+    /// not in the model.
+    OtherModel {
+        /// Which file.
+        path: PathBuf,
+        /// The model that was given.
+        model: String,
+        /// What that has.
+        capacity: Bytes,
+        /// What the label says.
+        expected: Bytes,
+    },
     /// The file may only be read.
     ReadOnly {
         /// Which file.
@@ -64,6 +81,8 @@ pub enum PoolError {
         path: PathBuf,
         /// How large it was to be.
         size: Bytes,
+        /// What is left, with what the file has already.
+        left: Bytes,
     },
     /// The device transfers in larger pieces than 4 KiB.
     LargeSectors {
@@ -168,6 +187,19 @@ impl fmt::Display for PoolError {
                  name would be memory",
                 path.display()
             ),
+            Self::NoDirectory { path } => {
+                let directory = path.parent().unwrap_or(path).display();
+                write!(f, "{}: there is no directory {directory}; make it first", path.display())
+            }
+            Self::OtherModel { path, model, capacity, expected } => write!(
+                f,
+                "{} was made as a file, or on another model: its label says {} bytes, which the file \
+                 has, and emulated:{model} has {} of it; give the path alone, or with the model that \
+                 it was made on",
+                path.display(),
+                expected.get(),
+                capacity.get()
+            ),
             Self::ReadOnly { path } => write!(
                 f,
                 "{} may only be read; a pool needs to write, so change its permissions or mount",
@@ -184,9 +216,9 @@ impl fmt::Display for PoolError {
             Self::NoSize { path } => {
                 write!(f, "{} is to be made; say how large, as in 10GiB", path.display())
             }
-            Self::NoSpace { path, size } => write!(
+            Self::NoSpace { path, size, left } => write!(
                 f,
-                "{}: its file system has no {size} left; choose a smaller size or another place",
+                "{}: its file system has {left} left, and not {size}; choose a smaller size or another place",
                 path.display()
             ),
             Self::LargeSectors { path, sector } => write!(

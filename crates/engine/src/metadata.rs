@@ -2,12 +2,14 @@
 //! over devices, one I/O after the other.
 
 use crate::aligned::Aligned;
-use crate::device::Device;
+use crate::device::{Device, DeviceSpec};
 use crate::error::PoolError;
 use crate::sys;
 use std::io;
 use std::os::unix::fs::FileExt;
-use store::{Checking, Formatting, Io, IoError, IoKind, NewPool, Opened, Opening, Report};
+use store::{
+    Checking, Formatting, Io, IoError, IoKind, NewPool, OpenError, Opened, Opening, Report,
+};
 use units::Bytes;
 
 /// A state machine that asks for I/O.
@@ -44,7 +46,7 @@ pub(crate) fn format(new: NewPool, devices: &[Device]) -> Result<(), PoolError> 
 pub(crate) fn open(devices: &[Device]) -> Result<Opened, PoolError> {
     let mut opening = Opening::new(&capacities(devices));
     run(&mut opening, devices);
-    opening.finish().map_err(|error| PoolError::Open { devices: paths(devices), error })
+    opening.finish().map_err(|error| unopened(devices, error))
 }
 
 /// Recovers the pool and writes nothing: what recovery writes is kept in memory.
@@ -55,7 +57,20 @@ pub(crate) fn look(devices: &[Device]) -> Result<Opened, PoolError> {
         let result = perform_dry(&mut written, io.disk.as_usize(), devices, io.kind);
         opening.done(io.id, result.map_err(|error| IoError(sys::errno(&error))));
     }
-    opening.finish().map_err(|error| PoolError::Open { devices: paths(devices), error })
+    opening.finish().map_err(|error| unopened(devices, error))
+}
+
+/// A disk that was made as a file is larger than what a model makes of that: nobody has cut it.
+fn unopened(devices: &[Device], error: OpenError) -> PoolError {
+    if let OpenError::CutShort { device, capacity, expected } = error
+        && let Some(Device { spec: DeviceSpec::Emulated { model, path }, file, .. }) =
+            devices.get(device.as_usize())
+        && sys::size(file).is_ok_and(|whole| whole >= expected)
+    {
+        let (path, model) = (path.clone(), model.clone());
+        return PoolError::OtherModel { path, model, capacity, expected };
+    }
+    PoolError::Open { devices: paths(devices), error }
 }
 
 /// A write that was not made: the device's place, the offset, the bytes.

@@ -8,6 +8,7 @@ use crate::backend::emulated::Emulated;
 use crate::backend::here::{Here, InMemory};
 use crate::backend::uring::Uring;
 use crate::backend::{Backend, Surroundings};
+use crate::calibrate::TIMED;
 use crate::core::Core;
 use crate::device::{Device, DeviceSpec};
 use crate::disk_file::DiskFile;
@@ -172,6 +173,7 @@ impl Pool {
         let seats = seats(devices, &order, &store)?;
         let profiles: Vec<&Profile> = seats.iter().map(|seat| &seat.profile).collect();
         warnings.extend(crate::buses::warning(&profiles));
+        warnings.extend(seats.iter().filter_map(Seat::made_otherwise));
 
         let Config { memory, .. } = options.config;
         let arena = Arena::new(memory, options.pages, &mut warnings);
@@ -670,6 +672,31 @@ type Seated = (Box<dyn Backend>, Option<Arc<dyn Here>>);
 impl Seat {
     /// The backend of this disk, made on the thread that will use it; and what carries out commands
     /// on other threads, where the disk takes others beside one that is held up there.
+    /// What is to be said where the disk is not served as what the pool was made on: contracts
+    /// are admitted by its profile, and another thing carries its commands out.
+    fn made_otherwise(&self) -> Option<String> {
+        let made_on = match (self.profile.model(), &self.device.spec) {
+            (Some(made_on), DeviceSpec::Emulated { model, .. }) if made_on == model => return None,
+            (Some(made_on), _) => format!("of the disk model {made_on}"),
+            (None, DeviceSpec::Emulated { .. }) if self.profile.source.starts_with(TIMED) => {
+                "of a file or device".into()
+            }
+            (None, _) => return None,
+        };
+        let spec = &self.device.spec;
+        let path = spec.path().display();
+        let next = match self.profile.model() {
+            Some(model) => {
+                format!("where the pool was made on that, serve emulated:{model}:{path}")
+            }
+            None => format!("serve {path} itself"),
+        };
+        Some(format!(
+            "{spec} has the profile {made_on}, by which contracts are admitted, and may take other \
+             times: {next}"
+        ))
+    }
+
     fn backend(
         self,
         around: Surroundings,

@@ -2,7 +2,7 @@
 //! what to do.
 
 use crate::common::*;
-use engine::{Backend, Completion, CreateOptions, Pool, PoolError, Reply};
+use engine::{Backend, Completion, CreateOptions, DeviceSpec, Pool, PoolError, Reply};
 use node::{DeviceError, DiskAction, DiskCommand, Error, Mode, Op};
 use std::error::Error as _;
 use std::ffi::{CStr, CString};
@@ -68,7 +68,7 @@ fn what_is_no_pool_or_not_all_of_it_is_named() {
     refused(Pool::open(&[], options()), &["at least one"]);
     refused(Pool::open(&[dir.file("none")], options()), &["/none: cannot open it"]);
     refused(
-        Pool::open(&[engine::DeviceSpec::Real { path: "/dev/null".into() }], options()),
+        Pool::open(&[DeviceSpec::Real { path: "/dev/null".into() }], options()),
         &["neither a file nor a block device"],
     );
     File::create(dir.path("zeros")).unwrap().set_len(64 << 20).unwrap();
@@ -81,6 +81,31 @@ fn what_is_no_pool_or_not_all_of_it_is_named() {
     refused(Pool::open(&[a.clone(), dir.file("c")], options()), &["belongs to pool", "/c"]);
     File::options().write(true).open(dir.path("b")).unwrap().set_len(60 << 20).unwrap();
     refused(Pool::open(&[a, b], options()), &["cut short", "/b"]);
+}
+
+/// A pool of an emulated disk was served as a plain file, or as another model, without a word; one of a
+/// file behind a model was called cut short.
+#[test]
+fn a_disk_that_is_served_as_something_else_than_it_was_made_on_is_told_of() {
+    let dir = Dir::new();
+    let model = |model: &str, name: &str| DeviceSpec::Emulated {
+        model: model.into(),
+        path: dir.path(name),
+    };
+    let told = |spec: DeviceSpec| {
+        let pool = Pool::open(&[spec], options()).unwrap();
+        let told = pool.warnings().iter().filter(|told| told.contains("has the profile"));
+        told.cloned().collect::<Vec<_>>()
+    };
+    Pool::create("tape", &[dir.emulated("a")], &size(64)).unwrap();
+    assert_eq!(told(dir.emulated("a")), [""; 0]);
+    let [plain] = &told(dir.file("a"))[..] else { panic!("one warning") };
+    let serve = format!("serve emulated:laptop-4200:{}", dir.path("a").display());
+    assert!(plain.contains("of the disk model laptop-4200") && plain.ends_with(&serve), "{plain}");
+    Pool::create("file", &[dir.file("b")], &untimed(64)).unwrap();
+    assert_eq!(told(dir.file("b")), [""; 0]);
+    let says = ["was made as a file, or on another model", "67108864 bytes", "the path alone"];
+    refused(Pool::open(&[model("laptop-4200", "b")], options()), &says);
 }
 
 #[test]
@@ -247,7 +272,7 @@ fn a_size_that_is_missing_or_does_not_fit_leaves_nothing_behind() {
     refused(Pool::create("x", &[dir.file("a")], &CreateOptions::default()), &["say how large"]);
     nothing_left("a");
     let huge = CreateOptions { size: Some(Bytes::GIB * 8192), ..untimed(64) };
-    refused(Pool::create("x", &[dir.file("a")], &huge), &["has no 8 TiB left", "smaller"]);
+    refused(Pool::create("x", &[dir.file("a")], &huge), &[" left, and not 8 TiB", "smaller"]);
     nothing_left("a");
     refused(Pool::create("x", &[dir.file("a")], &untimed(1)), &["disk 0", "/a"]);
     nothing_left("a");

@@ -27,7 +27,7 @@ mod slow;
 pub mod tree;
 mod unsynced;
 
-pub use session::{Mount, NotMounted, Options, Unmounter, unmount};
+pub use session::{Mount, NotMounted, Options, Unmounter, pool_at, unmount};
 
 use std::time::Duration;
 

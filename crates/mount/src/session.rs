@@ -6,10 +6,12 @@ use crate::server::{READ_AHEAD, Server};
 use crate::{ANSWER_WITHIN, removed};
 use client::{Client, Code, Error};
 use fuser::{BackgroundSession, MountOption, Session, SessionACL, SessionUnmounter};
+use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::num::NonZeroU64;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -140,6 +142,55 @@ impl Unmounter {
     }
 }
 
+/// The pool whose volumes are files below this very directory, where it is a mount of Slackline's. The
+/// path is one without links and dots.
+///
+/// # Errors
+/// `ENOTCONN` where the process of that mount has gone: what the kernel remembers of the directory does
+/// not tell that.
+pub fn pool_at(directory: &Path) -> io::Result<Option<String>> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let Some(pool) = listed_at(&mounts, directory) else { return Ok(None) };
+    match rustix::fs::statfs(directory) {
+        Err(Errno::NOTCONN) => Err(Errno::NOTCONN.into()),
+        _ => Ok(Some(pool)),
+    }
+}
+
+/// The same by a list of mounts as `proc_pid_mountinfo(5)` has it; of several at one place the last one
+/// is seen.
+fn listed_at(mounts: &str, directory: &Path) -> Option<String> {
+    let seen = mounts.lines().rfind(|line| {
+        let place = line.split(' ').nth(4).map(plain);
+        place.as_deref() == Some(directory.as_os_str().as_bytes())
+    })?;
+    let mut words = seen.split_once(" - ")?.1.split(' ');
+    let (kind, source) = (words.next()?, plain(words.next()?));
+    let pool = String::from_utf8(source).ok()?.strip_prefix("slackline:")?.to_owned();
+    // Mounts of root's have no kind of their own.
+    matches!(kind, "fuse" | "fuse.slackline").then_some(pool)
+}
+
+/// A word of that list: blanks, line ends and backslashes are in it as `\\` and three octal digits.
+fn plain(word: &str) -> Vec<u8> {
+    let mut parts = word.split('\\');
+    let mut plain: Vec<u8> = parts.next().unwrap_or_default().into();
+    for part in parts {
+        let digits = part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match digits {
+            Some(byte) => {
+                plain.push(byte);
+                plain.extend(&part.as_bytes()[3..]);
+            }
+            None => {
+                plain.push(b'\\');
+                plain.extend(part.as_bytes());
+            }
+        }
+    }
+    plain
+}
+
 /// Unmounts a directory, also one whose process has gone: as root by the kernel's own call, as
 /// anybody else by `fusermount3`.
 ///
@@ -153,5 +204,26 @@ pub fn unmount(directory: &Path) -> io::Result<()> {
     match ended.status.success() {
         true => Ok(()),
         false => Err(io::Error::other(String::from_utf8_lossy(&ended.stderr).trim().to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_known_by_its_kind_its_pool_and_its_place() {
+        let mounts = "29 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+                      40 29 0:50 / /mnt/a\\040b rw,nosuid shared:3 - fuse.slackline slackline:my\\040pool rw\n\
+                      41 29 0:51 / /mnt/c rw - fuse.sshfs slackline:x rw\n\
+                      42 29 0:52 / /mnt/d rw - fuse.slackline slackline:one rw\n\
+                      44 29 0:54 / /mnt/e rw - fuse slackline:one rw\n\
+                      43 42 0:53 / /mnt/d rw - tmpfs none rw\n";
+        let at = |place: &str| listed_at(mounts, Path::new(place));
+        assert_eq!(at("/mnt/a b").as_deref(), Some("my pool"));
+        assert_eq!(at("/mnt/e").as_deref(), Some("one"));
+        for other in ["/", "/mnt", "/mnt/a", "/mnt/a b/c", "/mnt/c", "/mnt/d"] {
+            assert_eq!(at(other), None, "{other}");
+        }
     }
 }

@@ -551,9 +551,7 @@ impl Node {
         }
         let held = self.core.under_contract(volume).len();
         if shrinks && held > 0 {
-            // On fewer disks its contract may not fit, and what was cut cannot be had back.
-            let rule = "a volume under contract is not made smaller: take its contract away first";
-            return Err(Error::Invalid { what: "size", rule });
+            return Err(Error::UnderContract { name: String::from(name) });
         }
         if shrinks {
             self.core.abandon_moves(Some(volume));

@@ -281,7 +281,7 @@ fn a_volume_under_contract_is_not_made_smaller() {
     let period = units::Duration::from_secs(1);
     serve(&mut world, node::Service::Rate { rate, block, period });
     let error = world.call(resize(1)).unwrap_err();
-    assert!(matches!(error, Error::Invalid { what: "size", .. }), "{error}");
+    assert!(matches!(error, Error::UnderContract { .. }), "{error}");
     assert_eq!(world.call(resize(9)), Ok(Reply::Done));
     let volume = world.node.status(world.now()).volumes[0].clone();
     assert_eq!((volume.size, volume.length), (Bytes::mib(9), Bytes::mib(8)), "nothing is cut");

@@ -29,7 +29,7 @@ use events::{Event, utc};
 use file::File;
 use follow::Follower;
 use limits::{ANSWER_WITHIN, FILE_MAX, LOOK, STOP_WITHIN, TELL_WITHIN};
-use shown::Snapshot;
+pub use shown::Snapshot;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -74,9 +74,9 @@ pub fn names(path: &Path) -> Vec<String> {
     file.into_iter().flat_map(|file| file.cameras).map(|spec| spec.name).collect()
 }
 
-/// A line for each supervisor that answers this user at its usual place.
-pub fn lines() -> String {
-    socket::all().iter().map(Snapshot::line).collect()
+/// What each supervisor knows that answers this user at its usual place.
+pub fn all() -> Vec<Snapshot> {
+    socket::all()
 }
 
 /// Of all cameras of a file those that were named; all, where none was.

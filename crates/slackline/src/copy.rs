@@ -58,7 +58,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let client = common.client()?;
     let volume = client.volume(&args.volume)?;
     let (start, end) = match args.between.is_given() {
-        true => args.between.places(&client, &volume)?,
+        true => args.between.places(&client, &volume, moment::BY_PLAY)?,
         false => (held_from(&volume), volume.length_bytes),
     };
     if start >= end {

@@ -36,6 +36,13 @@ impl From<PoolError> for Failure {
                 format!("{} does not exist", path.display()),
                 "say how large it shall be, as in --size 10GiB, or correct the path",
             ),
+            PoolError::NoDirectory { path } => {
+                let directory = path.parent().unwrap_or(path).display().to_string();
+                Self::new(
+                    format!("{}: there is no directory {directory}", path.display()),
+                    format!("make it first: `mkdir -p {}`", report::quoted(&directory)),
+                )
+            }
             PoolError::Io { error: cause, .. } => {
                 Self::new(error.to_string(), report::mend_path(cause.kind()))
             }

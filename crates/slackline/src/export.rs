@@ -2,7 +2,7 @@
 
 use crate::contract::ContractArgs;
 use crate::failure::Failure;
-use crate::moment::{Between, held_from};
+use crate::moment::{self, Between, held_from};
 use crate::output::json;
 use crate::pausing::Sink;
 use crate::progress::Progress;
@@ -60,7 +60,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let client = common.client()?;
     let volume = client.volume(&args.volume)?;
     let (start, end) = match args.between.is_given() {
-        true => args.between.places(&client, &volume)?,
+        true => args.between.places(&client, &volume, moment::BY_PLAY)?,
         false => (held_from(&volume), volume.length_bytes),
     };
     let began = Instant::now();

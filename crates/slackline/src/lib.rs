@@ -45,7 +45,7 @@ mod token;
 mod top;
 mod volume;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use client::Client;
 use failure::Failure;
@@ -183,7 +183,7 @@ pub fn main() -> ExitCode {
     completing::answer(Cli::command);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return misused(&error),
+        Err(error) => return misused(error),
     };
     let result = run(cli.command, &cli.common);
     result.map_or_else(|failure| failure.report(cli.common.json), |()| ExitCode::SUCCESS)
@@ -191,7 +191,14 @@ pub fn main() -> ExitCode {
 
 /// Says what was wrong with the line of arguments, or what was asked for, as help: to a program,
 /// which has `--json` in it, as JSON.
-fn misused(error: &clap::Error) -> ExitCode {
+fn misused(mut error: clap::Error) -> ExitCode {
+    let arguments = std::env::args_os().map(|it| it.to_string_lossy().into_owned());
+    let may_be = matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::UnknownArgument);
+    let together = apart(&arguments.collect::<Vec<_>>()).filter(|_| may_be);
+    let tip = together.map(|it| format!("write it without a space before the unit: {it}"));
+    if let Some(tip) = &tip {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         let text = error.render().to_string();
         let lines: Vec<&str> =
@@ -202,10 +209,21 @@ fn misused(error: &clap::Error) -> ExitCode {
             _ => lines.join(" "),
         };
         let what = what.strip_prefix("error: ").unwrap_or(&what);
-        return Failure::usage(what, "`slackline --help` has the commands, and each its own")
-            .report(true);
+        let help = "`slackline --help` has the commands, and each its own";
+        return Failure::usage(what, tip.unwrap_or_else(|| help.into())).report(true);
     }
     error.exit()
+}
+
+/// A number and its unit that came as two arguments, as they would be one.
+fn apart(arguments: &[String]) -> Option<String> {
+    let is_number = |text: &str| text.parse::<f64>().is_ok();
+    let pairs = arguments.windows(2).filter(|pair| is_number(&pair[0]) && !is_number(&pair[1]));
+    pairs.map(|pair| pair.concat()).find(|text| {
+        text.parse::<units::Bytes>().is_ok()
+            || text.parse::<units::Rate>().is_ok()
+            || text.parse::<units::Duration>().is_ok()
+    })
 }
 
 fn run(command: Command, common: &Common) -> Result<(), Failure> {
@@ -255,6 +273,18 @@ mod tests {
     #[test]
     fn the_line_of_arguments_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_unit_that_stands_apart_from_its_number_is_found() {
+        let apart =
+            |line: &str| super::apart(&line.split(' ').map(String::from).collect::<Vec<_>>());
+        assert_eq!(apart("volume create v --size 8 GiB").as_deref(), Some("8GiB"));
+        assert_eq!(apart("record v --rate 1.5 MB/s").as_deref(), Some("1.5MB/s"));
+        assert_eq!(apart("volume keep v 14 d").as_deref(), Some("14d"));
+        for line in ["volume create v --size 8GiB", "volume create 8 --size 8", "play 8 film"] {
+            assert_eq!(apart(line), None, "{line}");
+        }
     }
 
     /// A line at the command's place here would take the place of all that its `Args` say.

@@ -138,7 +138,17 @@ impl Between {
 
     /// Where that begins in the volume, and where it ends. What is not as it was asked for is told
     /// on standard error.
-    pub fn places(&self, client: &Client, volume: &Volume) -> Result<(Bytes, Bytes), Failure> {
+    /// `otherwise` says what can be done where the times are not known.
+    pub fn places(
+        &self,
+        client: &Client,
+        volume: &Volume,
+        otherwise: &str,
+    ) -> Result<(Bytes, Bytes), Failure> {
+        if volume.length_bytes.is_zero() {
+            let what = format!("nothing is recorded in {} yet", volume.name);
+            return Err(Failure::new(what, "ask again when something is"));
+        }
         let find = |at: Timestamp| client.recorded_at(&volume.name, nanos(at));
         let doubtful = [self.from, self.to].into_iter().flatten().filter(|when| when.is_doubtful);
         let mut notes = Vec::new();
@@ -156,11 +166,11 @@ impl Between {
             _ => None,
         };
         let start = match self.from {
-            Some(from) => begins(&volume.name, from.at, find(from.at)?, &mut notes)?,
+            Some(from) => begins((&volume.name, otherwise), from.at, find(from.at)?, &mut notes)?,
             None => held_from(volume),
         };
         let end = match to {
-            Some(to) => ends(&volume.name, to, find(to)?, &mut notes)?,
+            Some(to) => ends((&volume.name, otherwise), to, find(to)?, &mut notes)?,
             None => volume.length_bytes,
         };
         let end = end.min(volume.length_bytes);
@@ -178,16 +188,17 @@ fn shows(name: &str) -> String {
     format!("`slackline volume show {}` says when it was recorded", report::quoted(name))
 }
 
-fn unknown(name: &str) -> Failure {
+/// What commands without --start say where times are not known.
+pub const BY_PLAY: &str = "leave the times away for all of it, or have a part written to a file by \
+                           `slackline play VOLUME FILE --start OFFSET --length SIZE --rate RATE`";
+
+fn unknown(name: &str, otherwise: &str) -> Failure {
     let what = format!("when {name} was recorded is not known");
-    Failure::new(
-        what,
-        "streams note it while they record; what is older is found by --start OFFSET",
-    )
+    Failure::new(what, format!("streams note it while they record; {otherwise}"))
 }
 
 fn begins(
-    name: &str,
+    (name, otherwise): (&str, &str),
     asked: Timestamp,
     found: Moment,
     notes: &mut Vec<String>,
@@ -213,12 +224,12 @@ fn begins(
             let what = format!("{asked} is after the recording, which ends at {}", told(ended_ns));
             Err(Failure::new(what, shows(name)))
         }
-        Moment::Unknown => Err(unknown(name)),
+        Moment::Unknown => Err(unknown(name, otherwise)),
     }
 }
 
 fn ends(
-    name: &str,
+    (name, otherwise): (&str, &str),
     asked: Timestamp,
     found: Moment,
     notes: &mut Vec<String>,
@@ -235,7 +246,7 @@ fn ends(
             let what = format!("{asked} is before the recording, which begins at {begins}");
             Err(Failure::new(what, shows(name)))
         }
-        Moment::Unknown => Err(unknown(name)),
+        Moment::Unknown => Err(unknown(name, otherwise)),
     }
 }
 

@@ -49,7 +49,7 @@ struct Mounted {
 /// Runs it.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     // As seen from anywhere: the process in the background is somewhere else.
-    let directory = args.directory.canonicalize().map_err(|error| {
+    let failed = |error: std::io::Error| {
         let what = format!("{}: {error}", args.directory.display());
         match error.raw_os_error() {
             Some(code) if code == rustix::io::Errno::NOTCONN.raw_os_error() => Failure::new(
@@ -61,7 +61,14 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
             }
             _ => Failure::new(what, "give a directory that is there"),
         }
-    })?;
+    };
+    let directory = args.directory.canonicalize().map_err(failed)?;
+    if let Some(pool) = ::mount::pool_at(&directory).map_err(failed)? {
+        let directory = directory.display().to_string();
+        let what = format!("{directory} is a mount of pool {pool} already");
+        let next = format!("use it, or `slackline unmount {}` first", report::quoted(&directory));
+        return Err(Failure::new(what, next));
+    }
     if !args.foreground {
         return in_background(args, &directory, common);
     }

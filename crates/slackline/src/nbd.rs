@@ -43,7 +43,8 @@ struct Attach {
 
 /// Runs it.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
-    let volume = common.client()?.volume(&args.volume)?;
+    let client = common.client()?;
+    let volume = client.volume(&args.volume)?;
     if volume.ring.is_some() {
         let what =
             format!("volume {} is a ring, and no block device: its offsets grow", volume.name);
@@ -52,16 +53,22 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     }
     let socket = std::path::absolute(wire::socket::nbd_path(&common.socket()))
         .map_err(|error| Failure::new(format!("the socket's path: {error}"), "use --socket"))?;
+    let priority = args.priority.map(|priority| match Priority::from(priority) {
+        Priority::Interactive => "@interactive",
+        Priority::Normal => "@normal",
+        Priority::Background => "@background",
+    });
     let mut export = volume.name.clone();
-    if args.read_only {
-        export.push_str("@ro");
-    }
-    if let Some(priority) = args.priority {
-        export.push_str(match Priority::from(priority) {
-            Priority::Interactive => "@interactive",
-            Priority::Normal => "@normal",
-            Priority::Background => "@background",
-        });
+    for word in args.read_only.then_some("@ro").into_iter().chain(priority) {
+        export.push_str(word);
+        if client.volume(&export).is_ok() {
+            let what = format!("{export} is the address of another volume, which has this name");
+            let next = format!(
+                "give one of them another name: `slackline volume rename {} NEW`",
+                quoted(&export)
+            );
+            return Err(Failure::new(what, next));
+        }
     }
     let device = free_device(Path::new("/sys/block"));
     let answer = attach(volume.name, volume.size_bytes, export, &socket, device);

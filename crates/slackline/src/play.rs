@@ -94,7 +94,8 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     } else {
         let volume = client.volume(&args.volume).map_err(|error| no_volume(error, args))?;
         if args.between.is_given() {
-            let (from, to) = args.between.places(&client, &volume)?;
+            let (from, to) =
+                args.between.places(&client, &volume, "name a place with --start OFFSET")?;
             (asked, length) =
                 (Some(from), Some(length.map_or(to - from, |most| most.min(to - from))));
         }

@@ -166,8 +166,9 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
                 eprintln!("timing what commands of {} mostly cost: {left} left", path.display());
             };
             let tell = measure.map(|_| tell);
+            let begins: Option<fn()> = Some(|| eprintln!("timing the devices"));
             let options =
-                CreateOptions { size, force, profile, buses, shared_drive, measure, tell };
+                CreateOptions { size, force, profile, buses, shared_drive, measure, begins, tell };
             create(&name, &specs, &options, common)
         }
         Command::Status => {
@@ -222,7 +223,6 @@ fn create(
     options: &CreateOptions,
     common: &Common,
 ) -> Result<(), Failure> {
-    let timed = |spec: &DeviceSpec| matches!(spec, DeviceSpec::Real { .. });
     if let Some(profile) = options.profile.as_ref().filter(|one| one.assumes_writes()) {
         eprintln!(
             "slackline: warning: the profile was measured with reads only, so that a flush is \
@@ -230,9 +230,6 @@ fn create(
              anyway: measure it with `slackline disk profile --write` first",
             profile.flush()
         );
-    }
-    if options.profile.is_none() && specs.iter().any(timed) {
-        eprintln!("timing the devices");
     }
     let created = Pool::create(name, specs, options)?;
     for warning in &created.warnings {

@@ -84,6 +84,15 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Runs it.
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
+    if let (Some(create), Some(grow_to)) = (args.create, args.grow_to)
+        && grow_to < create
+    {
+        let what = format!("--grow-to {grow_to} is less than --create {create}");
+        return Err(Failure::usage(
+            what,
+            "let it grow to more than it is made with, or leave one out",
+        ));
+    }
     let client = common.client()?;
     let (input, total) = open_input(args)?;
     let (mut writer, start) = open(args, &client)?;

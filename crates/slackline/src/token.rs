@@ -7,6 +7,7 @@
 use crate::Common;
 use crate::failure::Failure;
 use crate::output::Table;
+use client::Code;
 use client::control::{TokenFacts, TokenMake, TokenVerb, Tokens};
 use serde::Serialize;
 use std::fs::OpenOptions;
@@ -163,7 +164,20 @@ fn make(less: &Less, for_ever: bool, to: &To, common: &Common) -> Result<(), Fai
         rate_max_bytes_per_second: less.rate_max,
         until_seconds: lasting.map(until),
     };
-    let made = common.client()?.token_make(&request)?;
+    let client = common.client()?;
+    let made = client.token_make(&request)?;
+    let note = |note: String| eprintln!("slackline: note: {note}");
+    if less.names_nothing() {
+        let until = made.facts.until_seconds.map(|until| Restriction::Until(until).to_string());
+        let until = until.unwrap_or_else(|| "for ever".into());
+        note(format!("it may do all that {} may, {until}", made.facts.user));
+    }
+    for name in &less.volumes {
+        // It may be made later.
+        if client.volume(name).is_err_and(|error| error.code() == Some(Code::NoSuchVolume)) {
+            note(format!("no volume is called {name} yet"));
+        }
+    }
     let token = Token::parse(&made.token).map_err(|error| {
         Failure::new(format!("the daemon's answer: {error}"), "use a daemon of the same version")
     })?;
@@ -177,6 +191,11 @@ fn until(lasting: Duration) -> u64 {
 }
 
 impl Less {
+    /// Nothing but the time, and perhaps the rate, is less than the maker has.
+    fn names_nothing(&self) -> bool {
+        self.volumes.is_empty() && self.prefixes.is_empty() && self.verbs.is_empty()
+    }
+
     fn restrictions(&self, lasting: Option<Duration>) -> Result<Vec<Restriction>, Failure> {
         let names = self.volumes.iter().cloned().map(Names::One);
         let names: Vec<Names> =

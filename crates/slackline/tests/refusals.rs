@@ -26,6 +26,61 @@ fn over_commitment_is_refused_with_all_its_figures() {
     dir.run_with(&at_most, b"x").succeeded();
 }
 
+/// A unit apart from its number, a growth to less, a directory that is not there: each advice was wrong.
+#[test]
+fn what_is_asked_for_wrongly_is_told_as_it_can_be_asked_for() {
+    let dir = Scratch::new();
+    let apart = ["volume", "create", "v", "--size", "8", "GiB"];
+    let told = dir.run(&apart);
+    let says = "tip: write it without a space before the unit: 8GiB";
+    assert!(told.code == Some(2) && told.err.contains(says), "{}", told.err);
+    let told = dir.run(&[&apart[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&told.err).unwrap();
+    assert!(json["next_step"].as_str().unwrap().ends_with("before the unit: 8GiB"), "{json}");
+    let record = ["record", "v", "--create", "64MiB", "--grow-to", "32MiB", "--rate", "1MB/s"];
+    dir.run(&record).failed(2, &["--grow-to 32 MiB is less than --create 64 MiB"]);
+    // Nothing is timed before all of it is found to be right.
+    let create = |path: &str, size: &str| {
+        let ran = dir.run(&["pool", "create", "p", path, "--size", size]);
+        assert!(!ran.err.contains("timing"), "{}", ran.err);
+        ran
+    };
+    let none = dir.text("none");
+    let next = format!("next: make it first: `mkdir -p {none}`");
+    create(&format!("{none}/disk"), "64MiB").failed(1, &["there is no directory", &next]);
+    create(&dir.text("disk"), "100TiB").failed(1, &[" left, and not 100 TiB", "smaller"]);
+}
+
+/// Of a volume under contract, of one that nothing is recorded in, and of a token the advice led nowhere.
+#[test]
+fn what_is_advised_can_be_done() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let run = |line: &str| dir.run(&line.split(' ').collect::<Vec<_>>());
+    run("volume create gate --size 8MiB").succeeded();
+    let from = "--from now --for 1m";
+    for line in ["export gate -", "volume copy gate copy", "play gate --rate 1MB/s"] {
+        run(&format!("{line} {from}")).failed(1, &["nothing is recorded in gate yet"]);
+    }
+    run("volume set gate --best-effort-rate 1MB/s").succeeded();
+    let smaller = "volume resize gate 4MiB";
+    let away = "volume set gate --priority normal";
+    let advised = format!("`slackline {away}`");
+    run(smaller).failed(1, &["volume \"gate\" is under contract", &advised]);
+    run(away).succeeded();
+    run(smaller).succeeded();
+    // No stream is open that could be closed.
+    let refused = run("volume set gate --best-effort-rate 100GB/s");
+    refused.failed(3, &["ask for a lower rate"]);
+    assert!(!refused.err.contains("close a stream"), "{}", refused.err);
+    let made = run("token make").succeeded().err;
+    assert!(made.contains("note: it may do all that ") && made.contains(", until 20"), "{made}");
+    let made = run("token make --for-ever").succeeded().err;
+    assert!(made.contains(" may, for ever"), "{made}");
+    let made = run("token make --volume gate --volume nocam").succeeded().err;
+    assert_eq!(made, "slackline: note: no volume is called nocam yet\n");
+}
+
 #[test]
 fn a_file_that_is_no_text_is_named_so() {
     let dir = Scratch::new();
@@ -122,7 +177,8 @@ fn wrong_usage_ends_with_2_and_a_missing_daemon_with_1() {
     let config = dir.path("c.toml");
     std::fs::write(&config, "memori = \"1GiB\"\n").unwrap();
     let serve = ["serve", "--config", config.to_str().unwrap()];
-    dir.run(&serve).failed(2, &["c.toml", "line 1", "memori", "docs/daemon.md lists its settings"]);
+    dir.run(&serve)
+        .failed(2, &["c.toml", "line 1", "memori", "packaging/slackline.toml of the source lists"]);
 }
 
 #[test]
@@ -207,7 +263,7 @@ fn slips_of_the_hand_are_named() {
     dir.run(&create).failed(1, &["of the volume would lie there: 1 MiB more than it has"]);
     // It was a volume of 20 bytes.
     let bare = dir.run(&["volume", "create", "v", "--size", "20"]);
-    let said = "20 has no unit; write 20B, 20MiB or 20GB";
+    let said = "20 has no unit; write 20B, 20MiB or 20GiB";
     assert!(bare.code == Some(2) && bare.err.contains(said), "{}", bare.err);
     // A volume that is there does not become what --create says.
     let record = |size: &str, more: &str| {

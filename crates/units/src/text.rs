@@ -30,7 +30,8 @@ enum Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kind {
     example: &'static str,
-    /// What may stand behind a number that has nothing there.
+    /// What may stand behind a number that has nothing there: the smallest first, which a count
+    /// that a program has made is in.
     units: [&'static str; 3],
 }
 
@@ -47,10 +48,9 @@ impl fmt::Display for ParseError {
 }
 impl core::error::Error for ParseError {}
 
-const TIMES: Kind = Kind { example: "250ms, 1.5s, 90min, 12h or 14d", units: ["ms", "s", "d"] };
-const SIZES: Kind = Kind { example: "64k, 8MiB or 2MB", units: ["B", "MiB", "GB"] };
-const RATES: Kind =
-    Kind { example: "1MB/s, 800KiB/s or 25Mbit/s", units: ["kB/s", "MB/s", "Mbit/s"] };
+const TIMES: Kind = Kind { example: "250ms, 1.5s, 90min, 12h or 14d", units: ["s", "min", "d"] };
+const SIZES: Kind = Kind { example: "64k, 8MiB or 2MB", units: ["B", "MiB", "GiB"] };
+const RATES: Kind = Kind { example: "1MB/s, 800KiB/s or 25Mbit/s", units: ["B/s", "kB/s", "MB/s"] };
 
 /// A number without a unit that is a program's count of bytes, as of a file. Of less a person may have meant
 /// MiB, or GB.
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_number_without_a_unit_is_refused_with_what_it_may_have_meant() {
         let size = "20".parse::<Bytes>().unwrap_err();
-        assert_eq!(format!("{size}"), "20 has no unit; write 20B, 20MiB or 20GB");
+        assert_eq!(format!("{size}"), "20 has no unit; write 20B, 20MiB or 20GiB");
         assert!(format!("{}", BYTES_ALONE - 1).parse::<Bytes>().is_err());
         for counted in [0, BYTES_ALONE, 1 << 60] {
             assert_eq!(format!(" {counted} ").parse::<Bytes>(), Ok(Bytes::new(counted)));
@@ -336,9 +336,9 @@ mod tests {
         let large = format!("{}", (1_u64 << 60) + 1).parse::<Bytes>().unwrap_err();
         assert_eq!(format!("{large}"), "more than 1 EiB; write for example 64k, 8MiB or 2MB");
         let rate = " 3 ".parse::<Rate>().unwrap_err();
-        assert_eq!(format!("{rate}"), "3 has no unit; write 3kB/s, 3MB/s or 3Mbit/s");
+        assert_eq!(format!("{rate}"), "3 has no unit; write 3B/s, 3kB/s or 3MB/s");
         let time = "60".parse::<Duration>().unwrap_err();
-        assert_eq!(format!("{time}"), "60 has no unit; write 60ms, 60s or 60d");
+        assert_eq!(format!("{time}"), "60 has no unit; write 60s, 60min or 60d");
         let half = "1.5".parse::<Bytes>().unwrap_err();
         assert_eq!(format!("{half}"), "no unit; write for example 64k, 8MiB or 2MB");
         assert!("2/s".parse::<Rate>().is_err());

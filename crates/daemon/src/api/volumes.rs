@@ -337,7 +337,11 @@ async fn serve_volume(
     });
     // A commit may take long: nobody else waits for it.
     drop(turn);
-    served.end().await.map_err(|error| Box::new(problem::of_service(&error, &request)))?;
+    let refused = |error| {
+        let streams_are_open = !control.entry.0.status().streams.is_empty();
+        Box::new(problem::of_service(&error, &request, streams_are_open))
+    };
+    served.end().await.map_err(refused)?;
     if let Some(back) = back {
         back.end().await.map_err(|error| Box::new(problem::of(&error)))?;
     }

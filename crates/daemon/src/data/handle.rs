@@ -54,7 +54,11 @@ pub async fn open(
     let told = crate::convert::service_told(service);
     let opened = ask.call(calls::HandleOpen { volume: volume.to_owned(), service });
     let opened = quotas.decided(&mut turn, opened).await;
-    let handle = opened.map_err(|error| Box::new(problem::of_service(&error, &told)))?;
+    let refused = |error| {
+        let streams_are_open = !ask.0.status().streams.is_empty();
+        Box::new(problem::of_service(&error, &told, streams_are_open))
+    };
+    let handle = opened.map_err(refused)?;
     quotas.note_handle(handle, peer);
     let stop = sessions.add_handle(handle);
     let (quotas_of_it, sessions_of_it) = (Arc::clone(quotas), Arc::clone(sessions));

@@ -226,5 +226,8 @@ fn unknown_length(found: &Found) -> Failure {
 
 fn would_cut(found: &Found, end: Bytes) -> Failure {
     let (name, recorded) = (found.name.clone(), found.status.length);
-    crate::problem::of(&Error::WouldCut { name, recorded, size: end }).into()
+    let problem = crate::problem::of(&Error::WouldCut { name, recorded, size: end });
+    // Nobody can say here that the rest may be lost.
+    let next = "delete the volume first, or write a part of it with `content-range`";
+    Problem { next_step: next.into(), ..problem }.into()
 }

@@ -25,31 +25,46 @@ pub struct Export {
     pub is_read_only: bool,
     /// What its requests state.
     pub priority: Option<Priority>,
+    /// What stood behind the volume's name, with the signs before each word.
+    words: String,
 }
 
 impl Export {
     /// Reads the name of an export. The empty one means the only volume that the user owns.
     pub fn parse(name: &str, offer: &Offer<'_>) -> Option<Self> {
-        let mut parts = name.split('@');
-        let volume = match parts.next().unwrap_or_default() {
-            "" => offer.only()?,
-            name => name.to_owned(),
-        };
-        let mut export = Self { volume, is_read_only: false, priority: None };
-        for word in parts {
-            let priority = match word {
-                "ro" => {
-                    export.is_read_only = true;
-                    continue;
-                }
-                "interactive" => Priority::Interactive,
-                "normal" => Priority::Normal,
-                "background" => Priority::Background,
+        let is_volume = |name: &str| offer.ask.0.volume(name).is_some();
+        Self::read(name, &is_volume, &|| offer.only())
+    }
+
+    /// The longest part that is a volume's name is that volume: a name may end with what would be
+    /// a word behind another's.
+    fn read(
+        name: &str,
+        is_volume: &dyn Fn(&str) -> bool,
+        only: &dyn Fn() -> Option<String>,
+    ) -> Option<Self> {
+        let (mut rest, mut is_read_only, mut priority) = (name, false, None);
+        while !is_volume(rest) {
+            let Some((before, word)) = rest.rsplit_once('@') else { break };
+            let stated = match word {
+                "ro" => None,
+                "interactive" => Some(Priority::Interactive),
+                "normal" => Some(Priority::Normal),
+                "background" => Some(Priority::Background),
                 _ => return None,
             };
-            export.priority = Some(priority);
+            is_read_only |= stated.is_none();
+            priority = priority.or(stated);
+            rest = before;
         }
-        Some(export)
+        let words = &name[rest.len()..];
+        if rest.is_empty() {
+            // Its name is told to the client with the words, and read again when it is served.
+            let only = only()?;
+            let export = Self::read(&format!("{only}{words}"), is_volume, &|| None)?;
+            return (export.volume == only).then_some(export);
+        }
+        Some(Self { volume: rest.into(), is_read_only, priority, words: words.into() })
     }
 }
 
@@ -95,14 +110,47 @@ impl Exports for Offer<'_> {
                         over HTTP or as a file"
                 .to_owned());
         }
-        let suffix = name.find('@').map_or("", |at| &name[at..]);
         Ok(handshake::Export {
-            called: format!("{}{suffix}", found.name),
+            called: format!("{}{}", found.name, export.words),
             size: found.size.get(),
             is_read_only: export.is_read_only
                 || !may_write
                 || !may(who, found.ownership, Act::Write),
             description: format!("volume {} of pool {}", found.name, pool.description().name),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The address of a volume `zz@ro` was that of `zz`, and writes to `zz@interactive` went there.
+    #[test]
+    fn a_volume_whose_name_ends_as_an_option_is_that_volume() {
+        let volumes = ["zz", "zz@ro", "zz@interactive", "a@b", "a@b@ro"];
+        let read = |name: &str| {
+            let only = || Some("zz".to_owned());
+            let export = Export::read(name, &|name| volumes.contains(&name), &only)?;
+            Some((export.volume, export.is_read_only, export.priority, export.words))
+        };
+        let is = |volume: &str, is_read_only, priority, words: &str| {
+            Some((volume.to_owned(), is_read_only, priority, words.to_owned()))
+        };
+        let background = Some(Priority::Background);
+        assert_eq!(read("zz"), is("zz", false, None, ""));
+        assert_eq!(read("zz@ro"), is("zz@ro", false, None, ""));
+        assert_eq!(read("zz@interactive"), is("zz@interactive", false, None, ""));
+        assert_eq!(read("zz@ro@ro"), is("zz@ro", true, None, "@ro"));
+        assert_eq!(read("zz@background@ro"), is("zz", true, background, "@background@ro"));
+        assert_eq!(read("a@b@background"), is("a@b", false, background, "@background"));
+        assert_eq!(read("a@b@ro"), is("a@b@ro", false, None, ""));
+        // Of several priorities the last one counts, as ever.
+        assert_eq!(read("none@normal@background").unwrap().2, background);
+        assert_eq!(read("none@ro"), is("none", true, None, "@ro"));
+        assert_eq!(read("@background"), is("zz", false, background, "@background"));
+        assert_eq!(read("@ro"), None, "it would be called as another volume is");
+        assert_eq!(read("zz@rw"), None);
+        assert_eq!(read("zz@"), None);
     }
 }

@@ -117,6 +117,11 @@ pub enum Error {
         recorded: Bytes,
         size: Bytes,
     },
+    /// It would be made smaller: on fewer disks its contract may not fit, and what was cut cannot
+    /// be had back.
+    UnderContract {
+        name: String,
+    },
     VolumeBusy {
         name: String,
         streams: u64,

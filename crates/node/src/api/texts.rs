@@ -236,6 +236,10 @@ impl fmt::Display for Error {
                 disk::exact_size(*recorded),
                 disk::exact_size(*size)
             ),
+            Error::UnderContract { name } => write!(
+                f,
+                "volume '{name}' is under contract, and is not made smaller; take its contract away first"
+            ),
             Error::VolumeBusy { name, streams: 0 } => {
                 write!(f, "volume '{name}' is being read or written; try again when that has ended")
             }

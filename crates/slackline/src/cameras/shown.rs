@@ -85,7 +85,27 @@ pub struct Loss {
     pub why: String,
 }
 
+impl Seen {
+    /// What a person should know of this camera of a file now; none of one that records.
+    pub fn trouble(&self, file: &str) -> Option<String> {
+        let name = format!("camera {} of {file}", self.name);
+        let why = self.why.as_deref().unwrap_or("it does not say why");
+        match (self.state.as_str(), &self.down_since) {
+            ("recording" | "starting", None) => None,
+            ("recording" | "starting", Some(down)) => {
+                Some(format!("{name} gives nothing since {down}"))
+            }
+            (state, _) => Some(format!("{name} is {state} since {}: {why}", self.since)),
+        }
+    }
+}
+
 impl Snapshot {
+    /// What says all that the supervisor knows.
+    pub fn command(&self) -> String {
+        format!("`slackline cameras {} --status`", report::quoted(&self.file))
+    }
+
     /// A line for a screen that has more than cameras.
     pub fn line(&self) -> String {
         let (recording, rest): (Vec<_>, Vec<_>) =
@@ -98,7 +118,7 @@ impl Snapshot {
         if lost > 0 {
             text += &format!("; {} lost", Bytes::new(lost));
         }
-        text + &format!(" (`slackline cameras {} --status`)\n", report::quoted(&self.file))
+        text + &format!(" ({})\n", self.command())
     }
 
     /// A table, and below it what is wrong.

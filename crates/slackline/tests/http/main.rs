@@ -168,6 +168,10 @@ fn a_body_in_chunks_is_taken_as_far_as_the_volume_goes() {
     assert!(http(&dir).get(V, &[]).body == bytes);
     // What is recorded is not written over in part and taken for all.
     assert_eq!(chunked(&bytes[..1000]).status, 409);
+    let cut = http(&dir).ask("PUT", V, &[], &bytes[..1000]);
+    let said = String::from_utf8_lossy(&cut.body).into_owned();
+    assert!(cut.status == 409 && said.contains("write a part of it with"), "{said}");
+    assert!(!said.contains("--yes"), "what HTTP does not have: {said}");
     assert!(http(&dir).get(V, &[]).body == bytes);
     make(&dir, "w", "1MiB");
     dir.run(&["volume", "delete", "v", "--yes"]).succeeded();

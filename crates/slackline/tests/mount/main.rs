@@ -110,6 +110,27 @@ fn has(tool: &str) -> bool {
     found
 }
 
+/// A second mount lay over the first one, and it said that all was well.
+#[test]
+fn a_directory_that_is_mounted_is_not_mounted_again() {
+    let Some(mounted) = Mounted::new() else { return };
+    let (dir, mnt) = (&mounted.dir, mounted.dir.text("mnt"));
+    let says =
+        [&*format!("{mnt} is a mount of pool "), &*format!("slackline unmount {mnt}` first")];
+    for how in [&["mount"][..], &["mount", "--foreground"]] {
+        dir.run(&[how, &[&mnt]].concat()).failed(1, &says);
+    }
+    dir.run(&["unmount", &mnt]).succeeded();
+    let again = dir.run(&["--json", "mount", &mnt]).succeeded().json();
+    // One whose process was killed is no mount that could be used.
+    let killed = Command::new("kill").args(["-9", &again["process"].to_string()]).status();
+    assert!(killed.unwrap().success());
+    let unmount = format!("next: slackline unmount {mnt}");
+    support::wait_until(|| dir.run(&["mount", &mnt]).err.contains(&unmount));
+    dir.run(&["mount", &mnt]).failed(1, &["the process of a mount there has gone", &unmount]);
+    dir.run(&["unmount", &mnt]).succeeded();
+}
+
 #[test]
 fn files_are_made_changed_renamed_and_removed_as_files_are() {
     let Some(mounted) = Mounted::new() else { return };

@@ -246,6 +246,25 @@ fn what_cannot_be_asked_of_an_export_is_refused_and_the_connection_goes_on() {
     assert_eq!(Nbd::open(&socket(&dir), "", false).err(), Some(UNKNOWN));
 }
 
+/// The address of a volume `v@interactive` was that of `v`, and what was written there went to `v`.
+#[test]
+fn a_volume_whose_name_ends_as_an_option_has_an_address_of_its_own() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    make(&dir, "v", "4MiB");
+    make(&dir, "v@interactive", "8MiB");
+    let mut nbd = Nbd::open(&socket(&dir), "v@interactive", true).unwrap();
+    nbd.write(0, 6 * MIB, b"bytes").unwrap();
+    let mut other = Nbd::open(&socket(&dir), "v@interactive@ro", true).unwrap();
+    assert_eq!(other.write(0, 0, b"other"), Err(NOT_PERMITTED));
+    assert_eq!(other.read(6 * MIB, 5).as_deref(), Ok(&b"bytes"[..]));
+    let told = dir.run(&["nbd", "v@interactive"]).succeeded();
+    assert!(told.text().contains("nbd+unix:///v@interactive?socket="), "{}", told.text());
+    let refused = dir.run(&["nbd", "v", "--priority", "interactive"]);
+    refused.failed(1, &["is the address of another volume"]);
+    dir.run(&["nbd", "v", "--priority", "background"]).succeeded();
+}
+
 /// An export is the volume that was there when it was chosen: what comes later under its name,
 /// or what is left of it, is never told as zeros, and nothing is written there.
 #[test]
