@@ -32,39 +32,48 @@ pub struct Export {
 impl Export {
     /// Reads the name of an export. The empty one means the only volume that the user owns.
     pub fn parse(name: &str, offer: &Offer<'_>) -> Option<Self> {
-        let is_volume = |name: &str| offer.ask.0.volume(name).is_some();
-        Self::read(name, &is_volume, &|| offer.only())
+        let Ask(pool, who) = offer.ask;
+        let owner = |name: &str| pool.volume(name).map(|volume| volume.ownership.uid);
+        Self::read(name, (who.uid, &owner), &|| offer.only())
     }
 
-    /// The longest part that is a volume's name is that volume: a name may end with what would be
-    /// a word behind another's.
+    /// A volume's name may end with what would be a word behind another's. The longest name that is a
+    /// volume's is meant: of the user's own, else of those with the owner of the shortest. So nobody
+    /// decides by the name that he gives his own what others get.
     fn read(
         name: &str,
-        is_volume: &dyn Fn(&str) -> bool,
+        (user, owner): (u32, &dyn Fn(&str) -> Option<u32>),
         only: &dyn Fn() -> Option<String>,
     ) -> Option<Self> {
-        let (mut rest, mut is_read_only, mut priority) = (name, false, None);
-        while !is_volume(rest) {
-            let Some((before, word)) = rest.rsplit_once('@') else { break };
+        let mut readings = vec![(name, false, None)];
+        let (mut left, mut is_read_only, mut priority) = (name, false, None);
+        while let Some((before, word)) = left.rsplit_once('@') {
             let stated = match word {
                 "ro" => None,
                 "interactive" => Some(Priority::Interactive),
                 "normal" => Some(Priority::Normal),
                 "background" => Some(Priority::Background),
-                _ => return None,
+                _ => break,
             };
             is_read_only |= stated.is_none();
             priority = priority.or(stated);
-            rest = before;
+            left = before;
+            readings.push((left, is_read_only, priority));
         }
-        let words = &name[rest.len()..];
-        if rest.is_empty() {
+        let volumes: Vec<_> = readings.iter().filter_map(|it| Some((*it, owner(it.0)?))).collect();
+        let of = |uid| volumes.iter().find(|(_, owner)| *owner == uid);
+        let meant = of(user).or_else(|| of(volumes.last()?.1)).map(|(reading, _)| *reading);
+        // Of one that is not there it is said by its name, without the words.
+        let (volume, is_read_only, priority) =
+            meant.or_else(|| readings.pop().filter(|it| !it.0.contains('@')))?;
+        let words = &name[volume.len()..];
+        if volume.is_empty() {
             // Its name is told to the client with the words, and read again when it is served.
             let only = only()?;
-            let export = Self::read(&format!("{only}{words}"), is_volume, &|| None)?;
+            let export = Self::read(&format!("{only}{words}"), (user, owner), &|| None)?;
             return (export.volume == only).then_some(export);
         }
-        Some(Self { volume: rest.into(), is_read_only, priority, words: words.into() })
+        Some(Self { volume: volume.into(), is_read_only, priority, words: words.into() })
     }
 }
 
@@ -128,12 +137,16 @@ mod tests {
     /// The address of a volume `zz@ro` was that of `zz`, and writes to `zz@interactive` went there.
     #[test]
     fn a_volume_whose_name_ends_as_an_option_is_that_volume() {
-        let volumes = ["zz", "zz@ro", "zz@interactive", "a@b", "a@b@ro"];
-        let read = |name: &str| {
+        let volumes = [("zz", 1), ("zz@ro", 1), ("zz@interactive", 1), ("a@b", 1), ("a@b@ro", 1)];
+        let others = [("cam", 1), ("cam@ro", 2), ("him", 2), ("him@ro", 1)];
+        let read_by = |user: u32, name: &str| {
+            let all = || volumes.iter().chain(&others);
+            let owner = |name: &str| all().find(|it| it.0 == name).map(|it| it.1);
             let only = || Some("zz".to_owned());
-            let export = Export::read(name, &|name| volumes.contains(&name), &only)?;
+            let export = Export::read(name, (user, &owner), &only)?;
             Some((export.volume, export.is_read_only, export.priority, export.words))
         };
+        let read = |name: &str| read_by(1, name);
         let is = |volume: &str, is_read_only, priority, words: &str| {
             Some((volume.to_owned(), is_read_only, priority, words.to_owned()))
         };
@@ -151,6 +164,11 @@ mod tests {
         assert_eq!(read("@background"), is("zz", false, background, "@background"));
         assert_eq!(read("@ro"), None, "it would be called as another volume is");
         assert_eq!(read("zz@rw"), None);
+        // What somebody calls his volume changes nothing for others.
+        assert_eq!(read("cam@ro"), is("cam", true, None, "@ro"));
+        assert_eq!(read_by(3, "cam@ro"), is("cam", true, None, "@ro"));
+        assert_eq!(read_by(2, "cam@ro"), is("cam@ro", false, None, ""));
+        assert_eq!(read("him@ro"), is("him@ro", false, None, ""));
         assert_eq!(read("zz@"), None);
     }
 }
