@@ -274,11 +274,7 @@ impl BestEffort {
         let tag = self.last_tag + 1;
         let head = connection::asked(head(tag))?;
         self.last_tag = tag;
-        let sent = connection::send(&mut self.connection, head, body);
-        if sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-            // It was waited for already: what has come is all that there is.
-            let _ = self.connection.shutdown(Shutdown::Both);
-        }
+        let sent = self.send(head, body);
         let ended = match (self.answer(tag, into), sent) {
             (Ok(answered), _) => return answered,
             // The daemon may have said why before it went: its word is better than EPIPE.
@@ -288,6 +284,16 @@ impl BestEffort {
         // Nothing that comes on it can be trusted to be an answer to what is asked.
         self.shared.answers().over = Some(ended.again());
         Err(ended)
+    }
+
+    /// Sends a frame. Where the daemon does not take it in time, the connection ends: what has come on it
+    /// by then is all that there is.
+    fn send(&mut self, head: Head, body: &[u8]) -> io::Result<()> {
+        let sent = connection::send(&mut self.connection, head, body);
+        if sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            let _ = self.connection.shutdown(Shutdown::Both);
+        }
+        sent
     }
 
     /// The answer to the only request that is under way. An error means that the connection is of
@@ -329,7 +335,7 @@ impl BestEffort {
         self.receive()?;
         let tag = self.last_tag + 1;
         let head = connection::asked(head(tag))?;
-        if let Err(error) = connection::send(&mut self.connection, head, body) {
+        if let Err(error) = self.send(head, body) {
             // The daemon may have said why before it went: its word is better than
             // EPIPE. The connection is broken, so its end comes.
             let answers = self.shared.answers();

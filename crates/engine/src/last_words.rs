@@ -25,12 +25,14 @@ pub fn say_panics_in_time() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
         let message = format!("\nthread '{}' {panic}\n", thread.name().unwrap_or("<unnamed>"));
-        // What the frames are called is looked up where it is written.
+        // What the frames are called is looked up where it is written, and not under a lock.
         let trace = Backtrace::capture();
         say(MESSAGE_WITHIN, move |mut to| {
             to.write_all(message.as_bytes())?;
             match trace.status() {
-                BacktraceStatus::Captured => write!(to, "stack backtrace:\n{trace}"),
+                BacktraceStatus::Captured => {
+                    to.write_all(format!("stack backtrace:\n{trace}").as_bytes())
+                }
                 _ => Ok(()),
             }
         });
@@ -78,6 +80,7 @@ mod tests {
         let this = "last_words::tests::a_process_that_panics_does_not_wait_for_its_standard_error";
         let mut again = Command::new(std::env::current_exe().unwrap());
         let again = again.args(["--exact", this, "--nocapture"]).env(END, name);
+        again.env_remove("RUST_BACKTRACE");
         let mut child = again.stdout(Stdio::null()).stderr(errors).spawn().unwrap();
         for _ in 0..TRIES {
             if let Some(status) = child.try_wait().unwrap() {

@@ -9,8 +9,9 @@
 //! * the pass-through is one process that reads and writes the file where it is: no daemon, no
 //!   schedule, and the kernel's cache on the way, which a file in memory is in anyway.
 //!
-//! Both mounts have as many threads, ask for the same lengths of transfers, and forget what the kernel
-//! has of a file when it is opened; all are at ordinary priority. The kernel reads 128 KiB ahead of
+//! Both mounts have as many threads and ask for the same lengths of transfers; the kernel is told to
+//! forget what it has of the file before that is read or written in order, since of one that nobody has
+//! changed the mount would let it keep that; all are at ordinary priority. The kernel reads 128 KiB ahead of
 //! who reads in order, whatever a file system asks for; the mount sets that to 1 MiB for itself, and
 //! the pass-through is as fuser mounts it. Nothing is synced. It needs root and FUSE; where these are
 //! not there, this says so and does nothing else. `SLACKLINE_QUICK`: a short round of each, which
@@ -24,7 +25,7 @@ use fuser::{
     InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty,
     ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
-use rustix::fs::OFlags;
+use rustix::fs::{Advice, OFlags, fadvise};
 use served::beside::{Figures, Side, Work, is_quick, mixed};
 use served::{Daemon, PROFILE, Peer, memory};
 use std::cell::RefCell;
@@ -135,7 +136,11 @@ impl Job {
             // Past the kernel's cache.
             options.custom_flags(OFlags::DIRECT.bits() as i32);
         }
-        options.open(path).expect("it is there")
+        let file = options.open(path).expect("it is there");
+        if self.in_order {
+            fadvise(&file, 0, None, Advice::DontNeed).expect("a file");
+        }
+        file
     }
 
     /// Until the time is over; counts transfers.

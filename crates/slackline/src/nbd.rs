@@ -58,18 +58,17 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         Priority::Normal => "@normal",
         Priority::Background => "@background",
     });
-    let mut export = volume.name.clone();
-    for word in args.read_only.then_some("@ro").into_iter().chain(priority) {
-        export.push_str(word);
-        if client.volume(&export).is_ok() {
-            let what = format!("{export} is the address of another volume, which has this name");
-            let next = format!(
-                "give one of them another name: `slackline volume rename {} NEW`",
-                quoted(&export)
-            );
-            return Err(Failure::new(what, next));
-        }
-    }
+    let words: Vec<_> = args.read_only.then_some("@ro").into_iter().chain(priority).collect();
+    let with_words = |name: &str| words.iter().fold(name.to_owned(), |name, word| name + word);
+    // Where another volume might be meant by its name, the number says which.
+    let is_others = (1..=words.len()).any(|many| {
+        let other = words[..many].iter().fold(volume.name.clone(), |name, word| name + word);
+        client.volume(&other).is_ok()
+    });
+    let export = match is_others || volume.name.contains('@') {
+        true => with_words(&volume.by_number()),
+        false => with_words(&volume.name),
+    };
     let device = free_device(Path::new("/sys/block"));
     let answer = attach(volume.name, volume.size_bytes, export, &socket, device);
     common.output().result(&answer, |answer| {

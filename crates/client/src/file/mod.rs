@@ -820,7 +820,7 @@ impl Drop for File {
     fn drop(&mut self) {
         if let Some(Stream::Out(output)) = &mut self.stream {
             // Nobody is left to tell.
-            let _ = output.pad_in_the_end(&mut self.random);
+            let _ = output.pad(&mut self.random);
         }
     }
 }

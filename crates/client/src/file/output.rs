@@ -15,7 +15,7 @@ use std::ops::Range;
 use units::{Bytes, Duration};
 use wire::{Code, control};
 
-/// How often what a stream cannot end without is tried again, and how long after.
+/// How often what a stream cannot end without is read again, and how long after.
 const TRIES: u32 = 40;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
@@ -164,27 +164,17 @@ impl Output {
 
     /// Puts everything on the medium.
     pub fn sync(&mut self, random: &mut Random) -> Result<()> {
-        self.pad(random)?;
-        self.writer.sync().map(drop).map_err(|error| self.failed(error))
+        // Where that is refused, what was accepted before is on the medium all the same.
+        let padded = self.pad(random);
+        let synced = self.writer.sync().map(drop).map_err(|error| self.failed(error));
+        padded.and(synced)
     }
 
     /// Puts everything on the medium and ends the stream.
     pub fn close(mut self, random: &mut Random) -> Result<()> {
-        let padded = self.pad_in_the_end(random);
+        let padded = self.pad(random);
         let closed = self.writer.close().map(drop);
         padded.and(closed)
-    }
-
-    /// The same as [`Self::pad`], again for a while where the daemon refuses it for a reason that
-    /// passes: when the stream ends without it, the rest of the sector is zeros.
-    pub fn pad_in_the_end(&mut self, random: &mut Random) -> Result<()> {
-        for _ in 0..TRIES {
-            match self.pad(random) {
-                Err(error) if passes(&error) => std::thread::sleep(PAUSE),
-                ended => return ended,
-            }
-        }
-        self.pad(random)
     }
 
     /// Writes along what stood behind the position in its sector.
@@ -199,10 +189,22 @@ impl Output {
             return Ok(());
         }
         let mut behind = vec![0; (end - from) as usize];
-        random.read_full(from, &mut behind)?;
+        read_patiently(random, from, &mut behind)?;
         self.along = end;
         self.writer.write_all(&behind).map_err(|error| self.failed(error.into()))
     }
+}
+
+/// Reads what a stream cannot end without: when it ends so, the rest of the sector is zeros. Again for a
+/// while where that is refused for a reason that passes.
+fn read_patiently(random: &mut Random, from: u64, into: &mut [u8]) -> Result<usize> {
+    for _ in 0..TRIES {
+        match random.read_full(from, into) {
+            Err(error) if passes(&error) => std::thread::sleep(PAUSE),
+            ended => return ended,
+        }
+    }
+    random.read_full(from, into)
 }
 
 /// Whether what was refused may be granted a moment later.

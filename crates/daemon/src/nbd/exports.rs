@@ -29,6 +29,9 @@ pub struct Export {
     words: String,
 }
 
+/// The owner of the volume with this name, where there is one.
+type OwnerOf<'a> = &'a dyn Fn(&str) -> Option<u32>;
+
 impl Export {
     /// Reads the name of an export. The empty one means the only volume that the user owns.
     pub fn parse(name: &str, offer: &Offer<'_>) -> Option<Self> {
@@ -42,7 +45,7 @@ impl Export {
     /// decides by the name that he gives his own what others get.
     fn read(
         name: &str,
-        (user, owner): (u32, &dyn Fn(&str) -> Option<u32>),
+        (user, owner): (u32, OwnerOf<'_>),
         only: &dyn Fn() -> Option<String>,
     ) -> Option<Self> {
         let mut readings = vec![(name, false, None)];
@@ -120,7 +123,11 @@ impl Exports for Offer<'_> {
                 .to_owned());
         }
         Ok(handshake::Export {
-            called: format!("{}{}", found.name, export.words),
+            // One that was asked for by its number is found again by that alone.
+            called: match export.volume.starts_with('/') {
+                true => format!("{}{}", export.volume, export.words),
+                false => format!("{}{}", found.name, export.words),
+            },
             size: found.size.get(),
             is_read_only: export.is_read_only
                 || !may_write

@@ -1,6 +1,7 @@
 //! Files: opened, read, written, under contract or not.
 
 use super::*;
+use crate::file::patiently;
 use client::control::Service;
 
 impl Server {
@@ -208,13 +209,31 @@ impl Server {
         }
     }
 
-    /// The same of those that could not be removed: a stream may just be closed. What does not go goes with the
-    /// next one, and what is left in the end the next mount sweeps.
+    /// The same of those that could not be removed: a stream may just be closed, which is waited for, but not
+    /// for each of many. What does not go goes with the next one, and what is left in the end the next
+    /// mount sweeps.
     fn remove_left_over(&self) {
-        let all = std::mem::take(&mut locked(&self.open).left_over);
-        for hidden in all {
-            self.remove_hidden(hidden);
+        let (mut all, mut stay) = (std::mem::take(&mut locked(&self.open).left_over), Vec::new());
+        while let Some(hidden) = all.pop() {
+            let remove =
+                |client: &client::Client| client.remove_volume(&*hidden, Durable::WithNextSync);
+            let removed = match stay.is_empty() {
+                true => patiently(|| self.change_once(remove)),
+                false => self.change_once(remove),
+            };
+            match removed {
+                Ok(()) => {}
+                Err(error) if error.code() == Some(Code::NoSuchVolume) => {}
+                Err(error) => {
+                    stay.push(hidden);
+                    if error.code().is_none() {
+                        break; // there is no daemon that answers
+                    }
+                }
+            }
         }
+        stay.append(&mut all);
+        locked(&self.open).left_over.append(&mut stay);
     }
 
     pub(super) fn allocate(&self, ino: u64, offset: u64, len: u64, mode: i32) -> Ended<()> {

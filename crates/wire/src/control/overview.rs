@@ -3,7 +3,7 @@
 use super::{PolicyState, Status, Stream};
 use crate::control::Mode;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, Rate};
+use units::{Bytes, Duration};
 
 /// How grave a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -97,12 +97,7 @@ impl Stream {
     /// How long a writer can go on at its rate until its volume, of this size, is full, or as large as its
     /// program makes it; none for what does not write.
     pub fn left(&self, size: Option<Bytes>) -> Option<Duration> {
-        self.left_at(self.contract.rate_bytes_per_second, size)
-    }
-
-    /// The same at this rate; none where that is zero.
-    pub fn left_at(&self, rate: Rate, size: Option<Bytes>) -> Option<Duration> {
-        let rate = rate.get();
+        let rate = self.contract.rate_bytes_per_second.get();
         if self.mode != Mode::Write || rate == 0 {
             return None;
         }
