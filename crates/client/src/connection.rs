@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use std::os::fd::OwnedFd;
 
-    /// Whoever was not waited for with an end kept the mount's threads for as long as it hung.
+    /// A daemon that was stopped kept the mount's threads for as long as it was stopped.
     #[test]
     fn a_daemon_that_hangs_is_waited_for_with_an_end() {
         let folder = tempfile::tempdir().unwrap();

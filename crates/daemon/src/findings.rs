@@ -250,9 +250,18 @@ fn of_volume(volume: &Volume, found: &mut Vec<Finding>) {
 const WHY_LATE: &str = "`slackline pool status` says whether the disk took longer than its \
                         profile says (overruns) or the host was late";
 
+fn key_of_stream(stream: u64, what: &str) -> String {
+    format!("stream/{stream}/{what}")
+}
+
+/// The key of the finding that the volume of this stream is full soon.
+pub fn key_of_full_soon(stream: u64) -> String {
+    key_of_stream(stream, "soon_full")
+}
+
 fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
     let name = format!("stream {} on {}", stream.id, stream.volume);
-    let key = |what: &str| format!("stream/{}/{what}", stream.id);
+    let key = |what: &str| key_of_stream(stream.id, what);
     let mut found = |finding| found.push(on(&stream.volume, finding));
     // What may be late is judged by the odds of its disk.
     if stream.late_requests > 0 && stream.miss_per_billion.is_none() {
@@ -297,12 +306,12 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
             "give it more room: `slackline volume resize {} {twice}`",
             quoted(&stream.volume)
         );
-        found(look(key("soon_full"), what, next));
+        found(look(key_of_full_soon(stream.id), what, next));
     }
 }
 
-/// How long a writer's volume lasts at the rate of its contract. One whose program has given nothing for a
-/// while fills nothing. Of one that gives less that is not told before it does: it may begin to.
+/// How long a writer's volume lasts at the rate of its contract. A program that has given nothing for a while
+/// fills nothing. One that gives less than its contract is judged by its contract: it may give more at any time.
 fn left(stream: &Stream, size: Option<Bytes>) -> Option<Duration> {
     let gives_nothing = stream.moved_bytes.is_zero() && stream.open_ns >= SILENT_AFTER;
     stream.left(size).filter(|_| !gives_nothing)

@@ -59,16 +59,17 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         Priority::Background => "@background",
     });
     let words: Vec<_> = args.read_only.then_some("@ro").into_iter().chain(priority).collect();
-    let with_words = |name: &str| words.iter().fold(name.to_owned(), |name, word| name + word);
-    // Where another volume might be meant by its name, the number says which.
-    let is_others = (1..=words.len()).any(|many| {
-        let other = words[..many].iter().fold(volume.name.clone(), |name, word| name + word);
+    let mut other = volume.name.clone();
+    let is_others = words.iter().any(|word| {
+        other.push_str(word);
         client.volume(&other).is_ok()
     });
-    let export = match is_others || volume.name.contains('@') {
-        true => with_words(&volume.by_number()),
-        false => with_words(&volume.name),
+    // Where another volume might be meant by its name, the number says which.
+    let name = match is_others || volume.name.contains('@') {
+        true => volume.by_number(),
+        false => volume.name.clone(),
     };
+    let export = name + &words.concat();
     let device = free_device(Path::new("/sys/block"));
     let answer = attach(volume.name, volume.size_bytes, export, &socket, device);
     common.output().result(&answer, |answer| {

@@ -9,7 +9,7 @@ use crate::stream::{direction, no_promise};
 use crate::{Common, cameras, volume};
 use cameras::Snapshot;
 use client::control::{Disk, Finding, Overview, Status, Stream, Verdict, Volume, Weight};
-use daemon::findings::SOON_FULL;
+use daemon::findings::{SOON_FULL, key_of_full_soon};
 use units::{Duration, Rate};
 
 /// What stands below a table of disks: something is promised also where nothing is open.
@@ -48,7 +48,7 @@ fn screen(overview: &Overview, cameras: &[Snapshot]) -> String {
 fn with_cameras(mut findings: Vec<Finding>, cameras: &[Snapshot]) -> Vec<Finding> {
     for (all, seen) in cameras.iter().flat_map(|all| all.cameras.iter().map(move |one| (all, one)))
     {
-        let full = seen.stream.map(|stream| format!("stream/{stream}/soon_full"));
+        let full = seen.stream.map(key_of_full_soon);
         let gives = match &seen.down_since {
             Some(_) => Some(0),
             None => seen.measured_bytes_per_second,

@@ -546,6 +546,7 @@ mod tests {
             assert!(matches!(heard.try_recv(), Ok(Ok(Reply::Data { .. }))), "stops: {stops}");
         }
     }
+
     /// The last close of a large file that was removed takes long on a busy disk. Before, it was
     /// under the desk's lock, where all contracts on the device waited for it, and on a thread of
     /// the runtime.

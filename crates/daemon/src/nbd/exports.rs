@@ -66,7 +66,7 @@ impl Export {
         let volumes: Vec<_> = readings.iter().filter_map(|it| Some((*it, owner(it.0)?))).collect();
         let of = |uid| volumes.iter().find(|(_, owner)| *owner == uid);
         let meant = of(user).or_else(|| of(volumes.last()?.1)).map(|(reading, _)| *reading);
-        // Of one that is not there it is said by its name, without the words.
+        // Where no volume has any of these names, the answer tells of the one without the words.
         let (volume, is_read_only, priority) =
             meant.or_else(|| readings.pop().filter(|it| !it.0.contains('@')))?;
         let words = &name[volume.len()..];

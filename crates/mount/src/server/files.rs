@@ -201,11 +201,16 @@ impl Server {
 
     /// Removes a file that has no name.
     fn remove_hidden(&self, hidden: String) {
-        let remove =
-            |client: &client::Client| client.remove_volume(&*hidden, Durable::WithNextSync);
-        let removed = self.change_once(remove).map_err(|error| failed(&error));
-        if !matches!(removed, Ok(()) | Err(Errno::ENOENT)) {
+        if self.try_to_remove(&hidden).is_err() {
             locked(&self.open).left_over.push(hidden);
+        }
+    }
+
+    /// Once; one that is not there any more is removed.
+    fn try_to_remove(&self, hidden: &str) -> Result<(), Error> {
+        match self.change_once(|client| client.remove_volume(hidden, Durable::WithNextSync)) {
+            Err(error) if error.code() == Some(Code::NoSuchVolume) => Ok(()),
+            removed => removed,
         }
     }
 
@@ -215,20 +220,14 @@ impl Server {
     fn remove_left_over(&self) {
         let (mut all, mut stay) = (std::mem::take(&mut locked(&self.open).left_over), Vec::new());
         while let Some(hidden) = all.pop() {
-            let remove =
-                |client: &client::Client| client.remove_volume(&*hidden, Durable::WithNextSync);
             let removed = match stay.is_empty() {
-                true => patiently(|| self.change_once(remove)),
-                false => self.change_once(remove),
+                true => patiently(|| self.try_to_remove(&hidden)),
+                false => self.try_to_remove(&hidden),
             };
-            match removed {
-                Ok(()) => {}
-                Err(error) if error.code() == Some(Code::NoSuchVolume) => {}
-                Err(error) => {
-                    stay.push(hidden);
-                    if error.code().is_none() {
-                        break; // there is no daemon that answers
-                    }
+            if let Err(error) = removed {
+                stay.push(hidden);
+                if error.code().is_none() {
+                    break; // there is no daemon that answers
                 }
             }
         }
