@@ -25,7 +25,7 @@ pub(crate) use self::behind::{Deferred, Flushed};
 use self::behind_end::Clearing;
 use self::checks::{checked, find_to_write};
 pub(crate) use self::gaps::Gap;
-use self::pieces::{cut, edges, first_piece, read_piece, submit_for};
+use self::pieces::{Whose, cut, edges, first_piece, read_piece, submit_for};
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
@@ -563,9 +563,10 @@ impl BestEffort {
         if core.writes.cache.has_taken(&span) && !core.store.is_ahead(volume, &blocks) {
             core.writes.expect_to_cache(volume, id, &blocks, ticket.is_none());
         }
+        let whose = Whose { holder, stated: priority, is_asked_for: ticket.is_some() };
         let mut at = blocks.start;
         while at < blocks.end {
-            let (extent, range, location) = first_piece(core, holder, at..blocks.end);
+            let (extent, range, location) = first_piece(core, whose, at..blocks.end);
             let (len, before) = (range.end - range.start, at - offset);
             at += len;
             let span = Span { offset: span.offset + before, len };
@@ -636,7 +637,8 @@ impl BestEffort {
             error: None,
             then: None,
         });
-        for (index, range) in cut(core, holder, blocks.clone()) {
+        let whose = Whose { holder, stated: priority, is_asked_for: ticket.is_some() };
+        for (index, range) in cut(core, whose, blocks.clone()) {
             let start = EXTENT * index;
             let piece = Piece {
                 operation: id,
@@ -793,7 +795,13 @@ impl BestEffort {
             }
             Some((range, direction)) => {
                 let (at, len) = (Lba::containing(range.start), range.end - range.start);
-                core.class_of(holder, disk, at, len, direction, stated)
+                let class = core.class_of(holder, disk, at, len, direction, stated);
+                // Zeros that nobody has asked for take no turn of a contract.
+                let is_own = operation.then.is_some() || core.arena.is_zeros(action);
+                match class.task() {
+                    Some(_) if is_own => in_slack(Priority::Interactive, holder.volume),
+                    _ => class,
+                }
             }
             None => Class::Background, // it is done at once
         }

@@ -52,6 +52,11 @@ fn profile() -> Profile {
 
 /// A pool on such a device that takes so many percent of what it was measured to take.
 fn world(policy: Policy, percent: u64) -> World<Metadata> {
+    world_with(policy, percent, 0)
+}
+
+/// The same, of which the first `suspects` extents of the film are suspect.
+fn world_with(policy: Policy, percent: u64, suspects: u64) -> World<Metadata> {
     let profile = profile();
     // Of the bound, which is half again of the time.
     let (rarely, random) = (STALL * percent / 100, Random::new(percent));
@@ -72,6 +77,16 @@ fn world(policy: Policy, percent: u64) -> World<Metadata> {
         extents.for_each(|extent| store.note_written(id, extent, &Blocks::first(EXTENT)));
         store.note_length(id, length);
     }
+    let film = store.find("film").expect("it was made").id();
+    let place = |extent| store.locate(film, extent).and_then(|location| location.offset);
+    let suspect = |extent| store::Suspect {
+        extent: (place(extent).expect("it has one") / EXTENT) as u32,
+        errors: 1,
+        slow: 0,
+        commands: 1,
+    };
+    let suspects = (0..suspects).map(suspect).collect();
+    store.suspect(store::DiskIndex(0), suspects);
     sim::commit(&mut disks, &mut store).unwrap();
     let config = node::Config { memory: MEMORY, remeasure: false, ..common::config(policy) };
     let node = Node::new(config, vec![DiskSetup::new(profile)], store).unwrap();
@@ -91,6 +106,35 @@ fn open(world: &mut World<Metadata>, rate: u64, miss: Option<Chance>) -> Result<
 fn minutes() -> u64 {
     let set = std::env::var("SLACKLINE_MINUTES").ok().and_then(|text| text.parse().ok());
     set.unwrap_or(5)
+}
+
+/// What a stream was admitted with, it is admitted with again when an extent of its volume is moved: by
+/// bounds it would not fit.
+#[test]
+fn extents_move_beneath_a_stream_at_odds() {
+    const SUSPECTS: u64 = 20;
+    let mut world = world_with(Policy::SLACK, 100, SUSPECTS);
+    let length = Bytes::new(20_000_000 * 60);
+    let player = Player::new("film", 1, contract(20_000_000), Bytes::MIB, length);
+    world.add(player.at_odds(MILLIONTH));
+    let moves = |world: &World<Metadata>| world.node.status(world.now()).disks[0].moves.clone();
+    while world.node.status(world.now()).streams.is_empty() {
+        world.run_for(Duration::from_micros(100));
+    }
+    let (before, promised) = (moves(&world).moved, |world: &World<Metadata>| {
+        world.node.status(world.now()).disks[0].utilisation_ppm
+    });
+    assert!(before < SUSPECTS / 2, "{before} before the stream came");
+    world.run_for(Duration::from_secs(50));
+    let after = moves(&world);
+    assert_eq!(
+        (after.moved, after.occupied, &after.stuck[..]),
+        (SUSPECTS, 0, &[][..]),
+        "{after:?}"
+    );
+    let status = world.node.status(world.now());
+    assert_eq!((status.streams[0].miss, status.disks[0].odds.late), (Some(MILLIONTH), 0));
+    assert!(promised(&world) < 100_000, "by its usual cost, not by bounds: {}", promised(&world));
 }
 
 #[test]

@@ -128,10 +128,10 @@ impl Writing {
         if !bytes.next().await? {
             return Ok(false);
         }
+        let mut arrived = self.ask.0.now();
         let name = &self.found.known;
         let guaranteed = || self.ask.guaranteed(name, self.priority);
         let place = self.account.place(name, piece.blocks().1, guaranteed).await;
-        let arrived = self.ask.0.now();
         let all = WriteRange::new(Bytes::new(piece.offset), Bytes::new(u64::from(piece.len)));
         let target = Target { volume: name.clone(), offset: all.offset, priority: self.priority };
         let mut room = self.ask.call(calls::Room { len: all.room(), target: Some(target) }).await?;
@@ -142,7 +142,12 @@ impl Writing {
             if filled == memory.len() {
                 break Ok(true);
             }
-            match bytes.next().await {
+            // What the client takes to send its bytes is its own time; what it waits for its place and
+            // for memory is not.
+            let asked = self.ask.0.now();
+            let next = bytes.next().await;
+            arrived = arrived + self.ask.0.now().saturating_since(asked);
+            match next {
                 Ok(true) => {}
                 other => break other,
             }
@@ -150,8 +155,6 @@ impl Writing {
         if filled > 0 {
             let range = WriteRange::new(all.offset, Bytes::new(filled as u64));
             let (ask, name, priority) = (self.ask.clone(), name.clone(), self.priority);
-            // What the client takes to send its bytes is its own time.
-            let arrived = arrived.max(self.ask.0.now());
             under_way.spawn(one(ask, arrived, name, priority, range, room, place));
         }
         came

@@ -238,9 +238,11 @@ async fn take_one(
             // Of several one part more, which ends when all bytes have been read.
             let is_one = pieces.len() == 1;
             let whole = Whole::new(cookie, durable, pieces.len() + usize::from(!is_one));
+            // What the client takes to send its bytes is its own time; what it waits for its places and
+            // for memory is not.
+            let mut came = came;
             for piece in pieces {
                 let place = place(piece.blocks().1).await;
-                let begun = shared.ask.0.now();
                 let mut room = match shared.room(piece).await {
                     Ok(room) => room,
                     Err(error) => {
@@ -255,9 +257,9 @@ async fn take_one(
                 if input.buffer().len() < bytes.len() {
                     batch.serve(); // nobody waits for bytes that are not there
                 }
+                let begun = shared.ask.0.now();
                 in_time(input.read_exact(bytes)).await?;
-                // What the client takes to send its bytes is its own time.
-                let came = came + shared.ask.0.now().saturating_since(begun);
+                came = came + shared.ask.0.now().saturating_since(begun);
                 let (shared, whole) = (again(), Arc::clone(&whole));
                 batch.push(place, async move { shared.write(came, piece, room, &whole).await });
             }

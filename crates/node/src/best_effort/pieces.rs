@@ -82,26 +82,42 @@ pub(super) fn edges(bytes: &Range<Bytes>, blocks: &Range<Bytes>) -> Vec<(Bytes, 
 }
 
 /// The pieces that whole blocks of a volume are moved in: an extent and a part of it each.
-pub(super) fn cut(core: &Core, holder: Holder, blocks: Range<Bytes>) -> Vec<(u64, Range<Bytes>)> {
+pub(super) fn cut(core: &Core, whose: Whose, blocks: Range<Bytes>) -> Vec<(u64, Range<Bytes>)> {
     let mut pieces = Vec::new();
     let mut at = blocks.start;
     while at < blocks.end {
-        let (extent, range, _) = first_piece(core, holder, at..blocks.end);
+        let (extent, range, _) = first_piece(core, whose, at..blocks.end);
         at += range.end - range.start;
         pieces.push((extent, range));
     }
     pieces
 }
 
-/// The first of them, and where it lies.
+/// The first of them, and where it lies. What a contract covers stays whole, since admission has
+/// counted it as one command with one turn; what none covers is as short as best effort must be.
 pub(super) fn first_piece(
     core: &Core,
-    holder: Holder,
+    whose: Whose,
     blocks: Range<Bytes>,
 ) -> (u64, Range<Bytes>, Location) {
     let (extent, within) = (blocks.start / EXTENT, blocks.start % EXTENT);
-    let location = core.store.locate(holder.volume, extent).expect("within the volume");
-    let piece = core.disks[location.disk.as_usize()].piece.min(core.services.piece(holder));
+    let location = core.store.locate(whose.holder.volume, extent).expect("within the volume");
+    let disk = location.disk;
+    let promised = match whose.is_asked_for {
+        true => core.services.len_promised(whose.holder, disk, whose.stated),
+        false => None,
+    };
+    let piece = promised.unwrap_or(core.disks[disk.as_usize()].piece);
     let len = (blocks.end - blocks.start).min(EXTENT - within).min(piece);
     (extent, within..within + len, location)
+}
+
+/// For whom an operation is cut to pieces.
+#[derive(Clone, Copy)]
+pub(super) struct Whose {
+    pub holder: Holder,
+    /// The priority that the handle states.
+    pub stated: Option<Priority>,
+    /// Somebody asked for it: it is not read ahead.
+    pub is_asked_for: bool,
 }

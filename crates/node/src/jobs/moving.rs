@@ -231,7 +231,6 @@ impl Node {
         if !self.core.config.admission {
             return Ok(());
         }
-        let shares = self.core.shares(volume);
         let streams: Vec<StreamId> = self.streams.on(volume).collect();
         for id in streams {
             let stream = self.streams.get_mut(id).expect("it is open");
@@ -239,6 +238,7 @@ impl Node {
             if stream.group.is_some() {
                 continue; // it may lie anywhere as it is
             }
+            let shares = stream.shares(&self.core);
             let asked = self.core.tasks(&contract, &shares, mode);
             if asked.is_some_and(|asked| stream.has_tasks(&asked)) {
                 continue;

@@ -19,7 +19,7 @@
 //! stay free, and go when their memory is taken. Only while a command copies to or from them are
 //! they nobody else's; that is never in the quarter that is for contracts alone.
 
-use crate::api::{Error, MemoryStatus, Span};
+use crate::api::{DiskAction, Error, MemoryStatus, Span};
 use crate::limits;
 use crate::memory::rooms::{Room, Rooms};
 use sched::Sorted;
@@ -88,6 +88,11 @@ impl Arena {
     /// A span that holds zeros for ever.
     pub(crate) fn zeros(&self) -> Span {
         self.zeros
+    }
+
+    /// Whether that writes these.
+    pub(crate) fn is_zeros(&self, action: &DiskAction) -> bool {
+        matches!(action, DiskAction::Write { span, .. } if span.offset == self.zeros.offset)
     }
 
     /// A block that one operation after the other has which clears what lies behind an end.

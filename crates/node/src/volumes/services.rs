@@ -112,11 +112,22 @@ impl Services {
         served.map_or_else(Default::default, |served| (served.service, served.account))
     }
 
-    /// The longest piece that an operation is cut to.
-    pub(crate) fn piece(&self, holder: Holder) -> Bytes {
-        match self.of(holder).0 {
-            Service::BestEffort(_) => Bytes::MAX,
-            Service::Rate { block: len, .. } | Service::Latency { len, .. } => len,
+    /// The longest command that a contract covers on this disk, for whoever states this priority; none
+    /// where he is served as best effort there.
+    pub(crate) fn len_promised(
+        &self,
+        holder: Holder,
+        disk: DiskIndex,
+        stated: Option<Priority>,
+    ) -> Option<Bytes> {
+        let served = self.0.get(&holder)?;
+        if stated.is_some_and(|stated| served.service.granted(stated).is_some()) {
+            return None;
+        }
+        served.tasks.iter().find(|joined| joined.disk == disk)?;
+        match served.service {
+            Service::BestEffort(_) => None,
+            Service::Rate { block: len, .. } | Service::Latency { len, .. } => Some(len),
         }
     }
 

@@ -65,6 +65,23 @@ fn what_was_never_synced_does_not_come_back_when_the_length_is_raised() {
     assert_eq!(length(&driver), 5000);
 }
 
+/// The pool clears for itself: a contract's next operation has its turn when it would have had it.
+#[test]
+fn clearing_takes_no_turn_of_a_contract() {
+    let mut driver = appended_and_killed();
+    driver.done(service(FILE, in_time(Bytes::kib(4), ms(100), ms(1000))));
+    driver.run(ms(1000));
+    driver.write(FILE, 3, bytes(16 << 10), Bytes::kib(4));
+    let before = driver.node.volume(FILE).unwrap().account;
+    assert_eq!((before.requests, before.late_requests), (1, 0));
+    driver.run(ms(1000));
+    driver.slow_at(DISK, Bytes::ZERO..Bytes::mib(256), ms(150));
+    driver.read(FILE, Bytes::ZERO, Bytes::kib(4)).unwrap();
+    let after = driver.node.volume(FILE).unwrap().account;
+    assert_eq!((after.requests, after.late_requests), (2, 1), "due after 100 ms, like all others");
+    assert_clear(&mut driver, 100);
+}
+
 #[test]
 fn nor_when_the_change_is_answered_before_it_is_durable() {
     let mut driver = appended_and_killed();
