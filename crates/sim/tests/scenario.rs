@@ -232,6 +232,32 @@ fn services_under_contract_are_kept_beside_streams() {
     assert!(index.seen.distribution.max() <= Duration::from_millis(400));
 }
 
+/// What the disks' deadlines do not show, the programs' own clocks do: where nothing is admitted, answers
+/// are late and bytes are behind their rate.
+#[test]
+fn a_program_that_kept_to_its_contract_and_was_not_served_is_counted() {
+    let block = Bytes::MIB;
+    let (within, every) = (Duration::from_millis(300), Duration::from_millis(500));
+    let rate = Rate::per_second(6_000_000);
+    let services = [
+        (Service::Latency { len: block, within, every }, Arrivals::Paced(every)),
+        (Service::Rate { rate, block, period: Duration::from_secs(1) }, Arrivals::Greedy(4)),
+    ];
+    for (service, arrivals) in services {
+        let mut promised = greedy("promised", 1);
+        (promised.service, promised.arrivals, promised.block) = (Some(service), arrivals, block);
+        let mut alone = mixed();
+        (alone.streams, alone.loads) = (Vec::new(), vec![promised, greedy("greedy", 8)]);
+        let kept = play(&alone);
+        assert_eq!((missed(&kept), kept.classes[0].underruns), (0, 0), "{service:?}");
+        let mut crowded = mixed();
+        crowded.loads = alone.loads;
+        (crowded.admission, crowded.policy) = (false, policies::FCFS);
+        let broken = play(&crowded).classes[2].underruns;
+        assert!(broken > 5, "{service:?}: {broken}");
+    }
+}
+
 /// A day of it, where somebody asks for so much: for the speed, and to see that the
 /// memory stays where it is.
 #[test]

@@ -166,17 +166,33 @@ impl Ledger {
     /// A program within its rate found its window not ready.
     pub(super) fn underrun(&mut self, now: Instant, stream: StreamId, wait: Duration) {
         let Some(member) = self.streams.get(&stream) else { return };
-        let class = member.class;
+        let (class, why) = (member.class, member.late_for);
+        self.not_ready(now, class, wait, why);
+    }
+
+    /// A program that kept to its contract was answered later than promised, or its bytes are behind its
+    /// rate, by so much.
+    pub(super) fn not_served(&mut self, now: Instant, class: usize, late_by: Duration) {
+        self.not_ready(now, class, late_by, None);
+    }
+
+    fn not_ready(
+        &mut self,
+        now: Instant,
+        class: usize,
+        late_by: Duration,
+        why: Option<(Cause, Option<usize>)>,
+    ) {
         // What it waits for may be late and not done yet.
         let at_work = || self.seen.iter().find_map(|seen| seen.fault(now, now));
-        let (cause, fault) = match (member.late_for, at_work()) {
+        let (cause, fault) = match (why, at_work()) {
             (Some(why), _) => why,
             (None, Some(fault)) => (Cause::Fault, Some(fault)),
             (None, None) => (self.is_promised.err().unwrap_or(Cause::Unexplained), None),
         };
         if self.counts(now) {
             self.classes[class].underruns += 1;
-            self.miss(now, Some(class), None, wait, cause, fault);
+            self.miss(now, Some(class), None, late_by, cause, fault);
         }
     }
 

@@ -1,6 +1,7 @@
 //! A program without a stream that looks at no bytes: it reads and writes volumes as
 //! it likes, as a generator says, or as was recorded.
 
+use super::judge::Judge;
 use super::ledger::Shared;
 use super::plan::{Arrivals, LoadPlan};
 use crate::workload::{Demand, Source};
@@ -52,12 +53,15 @@ pub(super) struct Loader {
     vacant: Vec<usize>,
     cursor: Bytes,
     due: Instant,
+    judge: Judge,
 }
 
 /// A request under way.
 #[derive(Clone, Copy)]
 struct Slot {
     asked: Instant,
+    /// Within what time its answer was promised.
+    within: Option<Duration>,
     ground: usize,
     access: Access,
 }
@@ -94,6 +98,7 @@ impl Loader {
             vacant: Vec::new(),
             cursor,
             due: begins,
+            judge: Judge::default(),
         }
     }
 
@@ -101,6 +106,8 @@ impl Loader {
     fn begin(&mut self, context: &mut Context<'_, Metadata>) {
         self.ledger.borrow_mut().classes[self.class].admitted += u64::from(!self.was_admitted);
         self.was_admitted = true;
+        let disks = self.ledger.borrow().disks.len();
+        self.judge = Judge::new(&self.plan, self.grounds.len(), disks, context.now);
         self.due = self.begins.max(context.now);
         match self.plan.arrivals {
             Arrivals::Greedy(most) => {
@@ -183,18 +190,22 @@ impl Loader {
     }
 
     fn make(&mut self, context: &mut Context<'_, Metadata>, ground: usize, access: Access) {
+        if self.vacant.is_empty() && self.slots.len() == OUTSTANDING_MAX {
+            self.ledger.borrow_mut().classes[self.class].skipped += 1;
+            return;
+        }
+        let within = self.judge.asks(context.now, ground, &access);
+        let asked = Slot { asked: context.now, within, ground, access };
         let slot = match self.vacant.pop() {
-            Some(slot) => slot,
-            None if self.slots.len() < OUTSTANDING_MAX => {
-                self.slots.push(Slot { asked: context.now, ground, access });
-                self.slots.len() - 1
+            Some(slot) => {
+                self.slots[slot] = asked;
+                slot
             }
             None => {
-                self.ledger.borrow_mut().classes[self.class].skipped += 1;
-                return;
+                self.slots.push(asked);
+                self.slots.len() - 1
             }
         };
-        self.slots[slot] = Slot { asked: context.now, ground, access };
         let tag = slot as u64 * STAGES;
         let Access { lba, len, direction } = access;
         match direction {
@@ -222,8 +233,15 @@ impl Loader {
     }
 
     fn moved(&mut self, context: &Context<'_, Metadata>, slot: usize) {
-        let Slot { asked, access, .. } = self.slots[slot];
-        self.ledger.borrow_mut().seen(context.now, self.class, context.now - asked, access.len);
+        let Slot { asked, within, access, .. } = self.slots[slot];
+        let (now, wait) = (context.now, context.now - asked);
+        let late = within.map(|within| wait.saturating_sub(within)).filter(|late| !late.is_zero());
+        let behind = self.judge.came(now, access.len);
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.seen(now, self.class, wait, access.len);
+        if let Some(late_by) = late.or(behind) {
+            ledger.not_served(now, self.class, late_by);
+        }
     }
 
     fn served(&mut self, context: &mut Context<'_, Metadata>, result: Result<Reply, Error>) {

@@ -11,6 +11,7 @@
 
 mod faults;
 mod generated;
+mod judge;
 mod ledger;
 mod load;
 mod outcome;

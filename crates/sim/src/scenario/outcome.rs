@@ -111,7 +111,8 @@ pub struct ClassOutcome {
     pub requests: Latencies,
     /// Requests done after their deadline, and by how much.
     pub late: Distribution,
-    /// Times that a program within its rate found its window not ready.
+    /// Times that a program that kept to its contract did not have its bytes in time: a window that was
+    /// not ready, an answer that was late by the program's clock, bytes behind a rate.
     pub underruns: u64,
     /// Times that a program was slowed to its contract.
     pub throttled: u64,

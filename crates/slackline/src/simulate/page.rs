@@ -233,7 +233,8 @@ fn how_to_read(page: &mut Page) {
         ),
         (
             "late: a request under contract that the disk ended after its deadline. not ready: a \
-          program within its rate found its window empty (or full, where it writes).",
+          program that kept to its contract found its window empty (or full, where it writes), had an \
+          answer later than promised by its own clock, or had fewer bytes than its rate promises.",
             None,
         ),
         (

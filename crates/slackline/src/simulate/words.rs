@@ -51,7 +51,7 @@ pub fn verdict(results: &Results) -> String {
         let [late, promised] = [late, promised].map(|count| report::number(count as f64));
         format!(
             "Promises were broken: {late} late of {promised} requests under contract, and {} a \
-             program within its rate was not served at once.",
+             program that kept to its contract did not have its bytes in time.",
             if underruns == 1 { "once".into() } else { format!("{underruns} times") }
         )
     };
@@ -246,7 +246,7 @@ fn trouble(results: &Results) -> String {
 
 /// One miss in words.
 pub fn told(miss: &Miss) -> String {
-    let disk = miss.disk.map_or("window not ready".into(), |disk| format!("disk {disk}"));
+    let disk = miss.disk.map_or("not ready".into(), |disk| format!("disk {disk}"));
     format!(
         "{:.3} s: {}, {disk}, {} late: {}",
         miss.at_ns as f64 / 1e9,
