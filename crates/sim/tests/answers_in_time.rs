@@ -104,19 +104,6 @@ fn forty_connections_of_another_user_make_no_answer_late() {
     assert_eq!(seen.late, 0, "by {}", seen.late_max);
 }
 
-/// A contract covers operations that are longer than what best effort is cut to on that disk: each is
-/// one command, with one turn. Beside greedy programs and a stream each comes in time.
-#[test]
-fn an_operation_as_long_as_its_contract_has_one_turn() {
-    for len in [Bytes::kib(256), Bytes::kib(512), Bytes::kib(1020)] {
-        let contract =
-            InTime { len, within: Duration::from_millis(400), every: Duration::from_millis(500) };
-        let (seen, _) = beside_greedy(Bytes::mib(64), 6, 8, contract);
-        assert!(seen.answers > 25, "{len}: {} answers", seen.answers);
-        assert_eq!(seen.late, 0, "{len}: by {}", seen.late_max);
-    }
-}
-
 /// The canary: what is longer than the contract says has no memory of its own. It waits, and
 /// the account says what the program saw, not what the schedule did.
 #[test]
@@ -241,7 +228,6 @@ fn load(seed: u64) -> (u64, Bytes) {
     let mut world: World<Metadata> = pool_keeping(memory, size, |_| timing, seed);
     let every = Duration::from_millis(random.between(150, 500));
     let contract = InTime {
-        // Also longer than what best effort is cut to on this disk.
         len: Bytes::kib(*random.pick(&[4, 16, 64, 512, 1020])),
         within: every * random.between(60, 100) / 100,
         every,
