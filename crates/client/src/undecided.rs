@@ -45,6 +45,7 @@ mod tests {
             excess_ns: None,
             rate_max_bytes_per_second: Rate::ZERO,
             longer: None,
+            within_ns: None,
             bus: None,
             undecided,
         });

@@ -4,7 +4,7 @@
 use node::{DeviceError, DiskIndex, Error, Refusal};
 use report::{counted, percent, quoted};
 use store::{Fits, StoreError, VOLUME_NAME_MAX};
-use units::{Bytes, Rate};
+use units::{Bytes, Duration, Rate};
 use wire::control::Service;
 use wire::{Code, Problem};
 
@@ -185,21 +185,45 @@ pub fn of_profile(error: impl std::fmt::Display) -> Problem {
 /// none was.
 pub fn of_service(error: &Error, service: &Service, streams_are_open: bool) -> Problem {
     let problem = of(error);
-    let (less, close) = match (error, service) {
-        (Error::Refused(_), Service::Latency { .. }) => (
-            "ask for more time (`--within`), for fewer operations (`--every`) or smaller ones \
-             (`--block`)",
-            ", or close a stream whose blocks are large",
-        ),
-        (Error::Refused(_), Service::Rate { .. }) => (
-            "ask for a lower rate, in larger operations (`--block`) or over a longer time \
-             (`--period`)",
-            ", or close a stream",
-        ),
-        _ => return problem,
+    let Error::Refused(refusal) = error else { return problem };
+    if refusal.undecided {
+        return problem;
+    }
+    let (less, close) = match service {
+        Service::Latency { .. } => {
+            let time = match refusal.within.map(exactly) {
+                Some(within) => {
+                    format!("{within} would fit: ask for `--within {within}`")
+                }
+                None => "ask for more time (`--within`)".into(),
+            };
+            let fewer = "for fewer operations (`--every`) or smaller ones (`--block`)";
+            (format!("{time}, {fewer}"), ", or close a stream whose blocks are large")
+        }
+        Service::Rate { .. } => {
+            let rate = match refusal.rate_max {
+                Rate::ZERO => "ask for a lower rate".into(),
+                rate => format!(
+                    "the largest rate that fits so is {rate}: ask for `--best-effort-rate {}B/s`",
+                    rate.get()
+                ),
+            };
+            let larger = "in larger operations (`--block`) or over a longer time (`--period`)";
+            (format!("{rate}, {larger}"), ", or close a stream")
+        }
+        Service::BestEffort { .. } => return problem,
     };
     let close = if streams_are_open { close } else { "" };
     Problem { next_step: format!("{less}{close}: `slackline plan` tells more"), ..problem }
+}
+
+/// A time in tenths of a millisecond, of which no digit is lost.
+fn exactly(time: Duration) -> String {
+    let tenths = time.as_nanos() / 100_000;
+    match tenths % 10 {
+        0 => format!("{}ms", tenths / 10),
+        rest => format!("{}.{rest}ms", tenths / 10),
+    }
 }
 
 /// What the store refuses in its own words, which end in what to do.
@@ -416,6 +440,7 @@ fn refused(refusal: &Refusal) -> Problem {
             block_bytes: block,
             rate_bytes_per_second: rate,
         }),
+        within_ns: refusal.within,
         undecided: refusal.undecided,
     });
     problem
@@ -471,7 +496,6 @@ mod tests {
     use super::*;
     use disk::{BusPlan, BusShare};
     use node::{DiskIndex, Host, HostCharge};
-    use units::Duration;
 
     #[test]
     fn a_refusal_says_all_its_figures_in_words() {
@@ -481,6 +505,7 @@ mod tests {
             deadline: Some((Duration::from_millis(507), Duration::from_millis(7))),
             rate_max: Rate::per_second(817_432),
             longer: None,
+            within: None,
             bus: None,
             undecided: false,
             parts: 1,
@@ -509,6 +534,7 @@ mod tests {
                 deadline: deadline.map(|(deadline, excess)| (ms(deadline), ms(excess))),
                 rate_max: Rate::ZERO,
                 longer: None,
+                within: None,
                 bus: None,
                 undecided: false,
                 parts: 1,
@@ -545,6 +571,7 @@ mod tests {
             deadline: Some((Duration::from_millis(30), Duration::from_millis(2))),
             rate_max: Rate::ZERO,
             longer: None,
+            within: None,
             bus: None,
             undecided: false,
             parts: 1,
@@ -558,6 +585,15 @@ mod tests {
         let next = |streams| of_service(&Error::Refused(refusal.clone()), &rate, streams).next_step;
         assert!(next(true).contains("(`--period`), or close a stream: `slackline plan`"));
         assert!(next(false).contains("(`--period`): `slackline plan`"), "{}", next(false));
+        let time = Duration::from_millis(30);
+        let latency =
+            Service::Latency { len_bytes: Bytes::kib(4), within_ns: time, every_ns: time };
+        let told = Refusal { within: Some(Duration::from_micros(41_300)), ..refusal.clone() };
+        let told = of_service(&Error::Refused(told), &latency, false).next_step;
+        assert!(
+            told.starts_with("41.3ms would fit: ask for `--within 41.3ms`, for fewer"),
+            "{told}"
+        );
         let (measured, charged) = (host(5_900), host(1_970));
         let charge = HostCharge { measured, charged, streams: 1, volumes: 0 };
         let beyond = Error::BeyondHost {
@@ -583,6 +619,7 @@ mod tests {
             deadline: None,
             rate_max: Rate::per_second(817_432),
             longer,
+            within: None,
             bus: None,
             undecided: false,
             parts: 1,
@@ -615,6 +652,7 @@ mod tests {
             deadline: None,
             rate_max: Rate::ZERO,
             longer: None,
+            within: None,
             bus: Some(Box::new(BusShare::new(bus).unwrap())),
             undecided: false,
             parts: 1,
@@ -653,6 +691,7 @@ mod tests {
                     deadline: None,
                     rate_max: Rate::ZERO,
                     longer: None,
+                    within: None,
                     bus: None,
                     undecided: false,
                     parts: 1,

@@ -256,6 +256,7 @@ impl Device {
             deadline,
             rate_max: Rate::ZERO,
             longer: None,
+            within: None,
             bus,
             undecided: false,
             parts: 1,

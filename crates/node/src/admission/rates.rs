@@ -1,11 +1,11 @@
-//! The largest rate that a refused contract could have had.
+//! The largest rate that a refused contract could have had, and a time for answers.
 //!
-//! To find it takes some 25 times as long as to refuse, some seconds on a busy disk. So
+//! To find these takes some 25 times as long as to refuse, some seconds on a busy disk. So
 //! the node only takes a copy of what admission saw. Whoever receives the answer searches,
 //! on a thread that nobody else waits for.
 
 use crate::admission::contract::{self, Joined, Seen, Share};
-use crate::api::{Contract, DiskIndex, Error, Mode};
+use crate::api::{Contract, DiskIndex, Error, Mode, Service};
 use crate::limits::BLOCK_MAX;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,15 +13,27 @@ use disk::Profile;
 use sched::TaskSet;
 use units::{Bytes, Duration, Rate};
 
+/// Times for answers are told in whole ones of these.
+const WITHIN_UNIT: Duration = Duration::from_micros(100);
+
 /// What admission saw when it refused a contract.
 #[derive(Clone, Debug)]
 pub struct RateSearch {
-    contract: Contract,
-    mode: Mode,
-    /// The stream is open, and keeps its blocks.
-    open: bool,
+    asked: Asked,
     shares: Vec<Share>,
     disks: Vec<Disk>,
+}
+
+/// What was refused.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Stream {
+        contract: Contract,
+        mode: Mode,
+        /// The stream is open, and keeps its blocks.
+        open: bool,
+    },
+    Service(Service),
 }
 
 /// One disk, in the order of the shares.
@@ -43,6 +55,26 @@ impl RateSearch {
         mode: Mode,
         instead_of: &[Joined],
     ) -> Box<Self> {
+        let asked = Asked::Stream { contract: *contract, mode, open: !instead_of.is_empty() };
+        Self::of(seen, asked, shares, instead_of)
+    }
+
+    /// The same for the service of a volume or a handle.
+    pub(crate) fn of_service<'a>(
+        seen: impl Fn(DiskIndex) -> Seen<'a>,
+        service: &Service,
+        shares: &[Share],
+        instead_of: &[Joined],
+    ) -> Box<Self> {
+        Self::of(seen, Asked::Service(*service), shares, instead_of)
+    }
+
+    fn of<'a>(
+        seen: impl Fn(DiskIndex) -> Seen<'a>,
+        asked: Asked,
+        shares: &[Share],
+        instead_of: &[Joined],
+    ) -> Box<Self> {
         let disk = |share: &Share| {
             let seen = seen(share.disk);
             let mut set = seen.set.clone();
@@ -53,22 +85,53 @@ impl RateSearch {
             Disk { profile: seen.profile.clone(), advance, set, chunk }
         };
         let disks = shares.iter().map(disk).collect();
-        let (open, shares) = (!instead_of.is_empty(), shares.to_vec());
-        Box::new(Self { contract: *contract, mode, open, shares, disks })
+        Box::new(Self { asked, shares: shares.to_vec(), disks })
     }
 
-    /// Tells a refusal the largest rate, in the same blocks, that would have been admitted,
-    /// zero if none; and what longer blocks would have taken, where that is more. May take some
-    /// seconds.
+    /// Tells a refusal what would have been admitted: of a stream the largest rate in the same
+    /// blocks, zero if none, and what longer blocks would have taken, where that is more; of a
+    /// service the largest rate, or a time for answers that would. May take some seconds.
     pub fn complete(&self, error: &mut Error) {
-        if let Error::Refused(refusal) = error {
-            let seen = |disk| self.seen(disk);
-            refusal.rate_max = contract::rate_max(seen, &self.contract, &self.shares, self.mode);
-            if !self.open {
-                let asked = (&self.contract, &*self.shares, self.mode);
-                refusal.longer = longer_blocks(seen, asked, refusal.rate_max);
+        let Error::Refused(refusal) = error else { return };
+        let seen = |disk| self.seen(disk);
+        match &self.asked {
+            Asked::Stream { contract, mode, open } => {
+                refusal.rate_max = contract::rate_max(seen, contract, &self.shares, *mode);
+                if !open {
+                    let asked = (contract, &*self.shares, *mode);
+                    refusal.longer = longer_blocks(seen, asked, refusal.rate_max);
+                }
             }
+            &Asked::Service(Service::Rate { rate, block, period }) => {
+                let serves = |rate| {
+                    let rate = Rate::per_second(rate);
+                    self.serves(&Service::Rate { rate, block, period })
+                };
+                let largest = last_that(0, rate.get(), |rate| serves(rate));
+                refusal.rate_max = Rate::per_second(largest);
+            }
+            &Asked::Service(Service::Latency { len, within, every }) => {
+                // The longer the time, the less is asked for by any deadline.
+                let shorter = |units: u64| every.saturating_sub(WITHIN_UNIT * units);
+                let serves = |within| self.serves(&Service::Latency { len, within, every });
+                if serves(every) {
+                    let most = every.saturating_sub(within).as_nanos() / WITHIN_UNIT.as_nanos();
+                    let units = last_that(0, most + 1, |units| serves(shorter(units)));
+                    refusal.within = Some(shorter(units));
+                }
+            }
+            Asked::Service(Service::BestEffort(_)) => {}
         }
+    }
+
+    /// Whether the disks would keep this service.
+    fn serves(&self, service: &Service) -> bool {
+        service.check().is_ok()
+            && self.shares.iter().all(|share| {
+                let seen = self.seen(share.disk);
+                let task = seen.service(service, share);
+                task.is_ok_and(|task| task.is_none_or(|task| seen.set.admits(&task).is_ok()))
+            })
     }
 
     fn seen(&self, index: DiskIndex) -> Seen<'_> {
@@ -76,6 +139,19 @@ impl RateSearch {
         let Disk { profile, advance, set, chunk } = &self.disks[at.expect("a disk of the shares")];
         Seen { profile, advance: *advance, set, chunk: *chunk }
     }
+}
+
+/// The last number before `bad` of which this holds, as of all before it; `good` at the least.
+fn last_that(mut good: u64, mut bad: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    while bad.saturating_sub(good) > 1 {
+        let middle = good + (bad - good) / 2;
+        if holds(middle) {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    good
 }
 
 /// The shortest longer block in which all that is asked for would fit, or the one that takes

@@ -220,6 +220,10 @@ pub struct Refusal {
     /// found to a sixty-fourth. None where longer ones do not help, and before
     /// [`Output::complete`](crate::Output::complete). Memory is not looked at.
     pub longer: Option<(Bytes, Rate)>,
+    /// Of answers in time: a time that would have been admitted, at the same interval and length: the
+    /// shortest, to a tenth of a millisecond, for which nobody else has to be served in shorter
+    /// commands. None where none would, and before [`Output::complete`](crate::Output::complete).
+    pub within: Option<Duration>,
     /// The bus that the disk shares with others: each of its bounds counts the wait for it.
     pub bus: Option<Box<BusShare>>,
     /// True where nothing was found to be too much: the work that a decision may take did not

@@ -1,6 +1,7 @@
 //! A volume is served in another way, also what waits (`services.rs`).
 
 use crate::admission::contract::{self, Joined};
+use crate::admission::rates::RateSearch;
 use crate::api::*;
 use crate::best_effort::BestEffort;
 use crate::core::Core;
@@ -119,6 +120,14 @@ impl Core {
                 shares.iter().filter_map(|share| service::need(&service, share)).collect();
             core.reserves.set(&mut core.arena, holder, &needs)?;
             Ok(tasks)
+        });
+        let tasks = tasks.inspect_err(|error| {
+            if matches!(error, Error::Refused(_)) {
+                let shares = self.shares(volume);
+                let seen = |disk| self.seen(disk);
+                let search = RateSearch::of_service(seen, &service, &shares, &before.tasks);
+                self.search = Some(search);
+            }
         })?;
         // The clock of a contract that stays goes on.
         let turns = if before.service == service { before.turns } else { BTreeMap::new() };

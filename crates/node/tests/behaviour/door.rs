@@ -133,6 +133,7 @@ fn errors_are_said_with_their_figures() {
         deadline: Some((ms(40), ms(7))),
         rate_max: Rate::per_second(1_000),
         longer: None,
+        within: None,
         bus: None,
         undecided: false,
         parts: 1,

@@ -414,6 +414,30 @@ fn a_service_that_does_not_fit_is_refused_and_changes_nothing() {
     invalid(in_time(LEN, ms(11), ms(10)), "time within");
 }
 
+/// A refusal says what would be admitted, and that is.
+#[test]
+fn a_refusal_tells_a_time_and_a_rate_that_fit() {
+    let mut driver = two();
+    let refusal = |driver: &mut Driver, service_| match driver.at_once(service("film", service_)) {
+        Err(Error::Refused(refusal)) => refusal,
+        told => panic!("{told:?}"),
+    };
+    let refused = refusal(&mut driver, at_rate(Rate::per_second(1 << 40), LEN, ms(500)));
+    let (largest, more) = (refused.rate_max, Rate::per_second(refused.rate_max.get() + 1));
+    refusal(&mut driver, at_rate(more, LEN, ms(500)));
+    driver.done(service("film", at_rate(largest, LEN, ms(500))));
+    // In the place of what it has, and beside another.
+    driver.done(service("film", Service::BestEffort(Priority::Normal)));
+    driver.done(service("other", in_time(LEN, ms(100), ms(200))));
+    driver.done(service("film", in_time(LEN, ms(100), ms(200))));
+    let refused = refusal(&mut driver, in_time(LEN, ms(5), ms(200)));
+    let within = refused.within.expect("there is one");
+    assert!(within > ms(5) && within < ms(100), "{within}");
+    driver.done(service("film", in_time(LEN, within, ms(200))));
+    // No time is long enough.
+    assert_eq!(refusal(&mut driver, in_time(Bytes::MIB, ms(10), ms(20))).within, None);
+}
+
 /// Where one disk of several cannot keep it, none of them does.
 #[test]
 fn a_contract_is_on_all_disks_or_on_none() {

@@ -30,6 +30,11 @@ pub struct Refusal {
     /// Longer blocks in which more would have been admitted; missing where none would help.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub longer: Option<LongerBlocks>,
+    /// Of answers in time: a time that would have been admitted, at the same interval and length;
+    /// missing where none would.
+    #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub within_ns: Option<Duration>,
     /// The bus that the disk shares with others: without the wait for it the disk could take
     /// more.
     #[serde(skip_serializing_if = "Option::is_none", default)]
