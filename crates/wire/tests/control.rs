@@ -47,7 +47,7 @@ fn a_refusal_carries_every_figure_there_and_back() {
         excess_ns: Some(Duration::from_millis(7)),
         rate_max_bytes_per_second: Rate::per_second(817_000),
         longer: None,
-        within_ns: None,
+        within_ns: Some(Duration::from_micros(41_300)),
         bus: None,
         undecided: false,
     });
