@@ -30,8 +30,7 @@ fn follow(fd: c_int, to: c_int) -> c_int {
         return -1;
     }
     if let Some(before) = before {
-        // dup2(2) tells no error of the close that it does.
-        let _ = before.close();
+        before.close_and_say();
     }
     to
 }
@@ -60,7 +59,7 @@ macro_rules! fcntls {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
             match (command, table::find(fd)) {
-                (libc::F_GETFL, Some(open)) => open.flags,
+                (libc::F_GETFL, Some(open)) => open.flags(),
                 (libc::F_SETFL, Some(_)) => 0, // nothing of it has a meaning for a volume
                 (libc::F_DUPFD | libc::F_DUPFD_CLOEXEC, Some(_)) => {
                     // SAFETY: the caller's arguments, passed on.

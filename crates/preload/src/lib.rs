@@ -12,6 +12,8 @@
 #![allow(clippy::missing_safety_doc)] // each function is the C library's of its name
 
 mod files;
+mod forks;
+mod lock;
 mod mapping;
 mod names;
 mod opening;
@@ -37,6 +39,20 @@ fn guard<T>(bad: T, body: impl FnOnce() -> Result<T, Error>) -> T {
         Err(_) => {
             set_errno(libc::EIO);
             bad
+        }
+    }
+}
+
+/// Tells a person, by standard error. Without the lock that `eprintln` takes: a child of a fork would find
+/// it held for ever, if another thread was just telling something.
+fn say(text: &str) {
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        // SAFETY: the bytes are there.
+        let written = unsafe { real::write(libc::STDERR_FILENO, rest.as_ptr().cast(), rest.len()) };
+        match usize::try_from(written) {
+            Ok(written) if written > 0 => rest = &rest[written.min(rest.len())..],
+            _ => return, // nobody hears it
         }
     }
 }

@@ -13,7 +13,7 @@
 use crate::rules::rules;
 use crate::table::{self, Open};
 use crate::transfers::bytes_mut;
-use crate::{real, set_errno};
+use crate::{real, say, set_errno};
 use client::{Error, File};
 use libc::{c_int, c_void, off_t, size_t};
 use std::io::{Read, Seek, SeekFrom};
@@ -64,7 +64,7 @@ unsafe fn map(
     offset: off_t,
 ) -> Result<*mut c_void, c_int> {
     let refuse = |what: &str, next: &str| {
-        eprintln!("slackline: {}: {what}\n  next: {next}", open.name);
+        say(&format!("slackline: {}: {what}\n  next: {next}\n", open.name));
         Err(libc::ENODEV)
     };
     let page = page();
@@ -72,7 +72,7 @@ unsafe fn map(
     if len == 0 || !offset.is_multiple_of(page as u64) {
         return Err(libc::EINVAL);
     }
-    if open.flags & libc::O_ACCMODE == libc::O_WRONLY {
+    if open.access() == libc::O_WRONLY {
         return Err(libc::EACCES);
     }
     if flags & libc::MAP_PRIVATE == 0 {
@@ -84,7 +84,7 @@ unsafe fn map(
         return refuse(&what, "read it, or map parts of it");
     }
     let told = |error: Error| {
-        eprintln!("slackline: {}: {error}\n  next: {}", open.name, error.next_step());
+        say(&format!("slackline: {}: {error}\n  next: {}\n", open.name, error.next_step()));
         error.errno()
     };
     let (mut file, there) = opened(open, offset, len).map_err(told)?;
@@ -118,7 +118,7 @@ unsafe fn map(
 /// A handle that reads the volume as best effort from `offset` on, and how many of `len` bytes
 /// there are.
 fn opened(open: &Open, offset: u64, len: usize) -> Result<(File, usize), Error> {
-    if open.flags & libc::O_ACCMODE != libc::O_RDONLY {
+    if open.access() != libc::O_RDONLY {
         // What this program has written is in the map.
         open.file().sync()?;
     }

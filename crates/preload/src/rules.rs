@@ -1,5 +1,7 @@
 //! Which paths are volumes, and what is asked for them: from the environment, once.
 
+use crate::lock::Lock;
+use crate::say;
 use client::control::Priority;
 use client::units::{Bytes, Rate};
 use client::{Code, Contract, Error, File, InTime, OpenOptions, Problem};
@@ -28,7 +30,23 @@ pub struct Rules {
 /// The rules of this process.
 pub fn rules() -> &'static Rules {
     static RULES: OnceLock<Rules> = OnceLock::new();
-    RULES.get_or_init(Rules::read)
+    RULES.get().unwrap_or_else(|| {
+        let _reads = READS.lock();
+        RULES.get_or_init(Rules::read)
+    })
+}
+
+/// Held by who reads them: a fork waits for him.
+static READS: Lock<()> = Lock::new(());
+
+/// Before a fork.
+pub fn hold() {
+    READS.hold();
+}
+
+/// Behind it.
+pub fn release() {
+    READS.release(|()| {});
 }
 
 impl Rules {
@@ -64,12 +82,12 @@ impl Rules {
         if let Err(error) = &opened {
             let making = flags & libc::O_CREAT != 0;
             match error.errno() {
-                libc::ENOENT if making && self.create.is_none() => eprintln!(
-                    "slackline: {error}\n  next: say how large it shall be: SLACKLINE_CREATE=1GiB"
-                ),
+                libc::ENOENT if making && self.create.is_none() => say(&format!(
+                    "slackline: {error}\n  next: say how large it shall be: SLACKLINE_CREATE=1GiB\n"
+                )),
                 // Programs look for files that are not there all the time.
                 libc::ENOENT => {}
-                _ => eprintln!("slackline: {name}: {error}\n  next: {}", error.next_step()),
+                _ => say(&format!("slackline: {name}: {error}\n  next: {}\n", error.next_step())),
             }
         }
         opened

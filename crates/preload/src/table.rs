@@ -1,12 +1,16 @@
 //! Which descriptors are volumes.
 //!
 //! Invariants: a descriptor's bit is set while it is in the map, so that every other
-//! descriptor costs one load; the map's lock is held for no more than a look into it.
+//! descriptor costs one load; the map's lock is held for no more than a look into it; nothing of
+//! another process's is ended.
 
-use client::File;
+use crate::lock::Lock;
+use crate::say;
+use client::{Error, File};
 use libc::c_int;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Descriptors from here on are never volumes.
@@ -16,7 +20,7 @@ const DESCRIPTORS_MAX: usize = 1 << 16;
 pub struct Open {
     file: Mutex<File>,
     /// As `fcntl(F_GETFL)` tells them.
-    pub flags: c_int,
+    flags: AtomicI32,
     pub name: String,
     /// The process that opened it: nobody else may use it.
     process: u32,
@@ -24,72 +28,134 @@ pub struct Open {
 
 impl Open {
     pub fn new(file: File, flags: c_int, name: &str) -> Self {
-        let told = libc::O_ACCMODE | libc::O_APPEND;
+        let flags = AtomicI32::new(flags & (libc::O_ACCMODE | libc::O_APPEND));
         let process = std::process::id();
-        Self { file: Mutex::new(file), flags: flags & told, name: name.into(), process }
+        Self { file: Mutex::new(file), flags, name: name.into(), process }
     }
 
     pub fn file(&self) -> MutexGuard<'_, File> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub fn flags(&self) -> c_int {
+        self.flags.load(Ordering::Relaxed)
+    }
+
+    /// For reading, for writing, or for both: one of these flags of open(2).
+    pub fn access(&self) -> c_int {
+        self.flags() & libc::O_ACCMODE
+    }
+
     /// Ends it, where this was its last descriptor.
-    pub fn close(self: Arc<Self>) -> Result<(), client::Error> {
+    pub fn close(self: Arc<Self>) -> Result<(), Error> {
         match Arc::into_inner(self) {
             Some(open) => open.file.into_inner().unwrap_or_else(PoisonError::into_inner).close(),
             None => Ok(()),
         }
     }
+
+    /// The same for a call that tells the program nothing of it: a person hears what went wrong.
+    pub fn close_and_say(self: Arc<Self>) {
+        let name = self.name.clone();
+        if let Err(error) = self.close() {
+            say(&format!("slackline: {name}: {error}\n  next: {}\n", error.next_step()));
+        }
+    }
+
+    fn is_ours(&self) -> bool {
+        self.process == std::process::id()
+    }
 }
+
+type Map = BTreeMap<c_int, Arc<Open>>;
 
 static BITS: [AtomicU64; DESCRIPTORS_MAX / 64] =
     [const { AtomicU64::new(0) }; DESCRIPTORS_MAX / 64];
-static OPEN: Mutex<BTreeMap<c_int, Arc<Open>>> = Mutex::new(BTreeMap::new());
+static OPEN: Lock<Map> = Lock::new(BTreeMap::new());
 
 fn bit(descriptor: c_int) -> Option<(&'static AtomicU64, u64)> {
     let place = usize::try_from(descriptor).ok().filter(|&place| place < DESCRIPTORS_MAX)?;
     Some((&BITS[place / 64], 1 << (place % 64)))
 }
 
-fn map() -> MutexGuard<'static, BTreeMap<c_int, Arc<Open>>> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+fn is_set(descriptor: c_int) -> bool {
+    bit(descriptor).is_some_and(|(word, mask)| word.load(Ordering::Acquire) & mask != 0)
 }
 
 /// The volume behind a descriptor, if it is one of this process.
 pub fn find(descriptor: c_int) -> Option<Arc<Open>> {
-    let (word, mask) = bit(descriptor)?;
-    if word.load(Ordering::Acquire) & mask == 0 {
+    if !is_set(descriptor) {
         return None;
     }
-    let open = map().get(&descriptor).cloned()?;
-    (open.process == std::process::id()).then_some(open)
+    let open = OPEN.lock().get(&descriptor).cloned()?;
+    if !open.is_ours() {
+        return None;
+    }
+    Some(open)
+}
+
+/// Ends a volume whose descriptor was closed unseen: nobody waits for what comes of that. Another
+/// process's stays as it is.
+fn let_go(open: Arc<Open>) {
+    if open.is_ours() {
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(open)));
+    } else {
+        std::mem::forget(open);
+    }
 }
 
 /// Ties a descriptor to a volume; false where its number is too large.
 pub fn insert(descriptor: c_int, open: Arc<Open>) -> bool {
     let Some((word, mask)) = bit(descriptor) else { return false };
-    map().insert(descriptor, open);
+    let before = OPEN.lock().insert(descriptor, open);
     word.fetch_or(mask, Ordering::Release);
+    if let Some(before) = before {
+        let_go(before);
+    }
     true
 }
 
 /// Unties a descriptor; gives what it was tied to.
 pub fn remove(descriptor: c_int) -> Option<Arc<Open>> {
-    find(descriptor)?; // a child of a fork leaves its parent's alone
+    if !is_set(descriptor) {
+        return None;
+    }
     let (word, mask) = bit(descriptor)?;
+    let mut map = OPEN.lock();
+    // A child of a fork leaves its parent's alone.
+    map.get(&descriptor).filter(|open| open.is_ours())?;
     word.fetch_and(!mask, Ordering::Release);
-    map().remove(&descriptor)
+    map.remove(&descriptor)
+}
+
+/// Before a fork.
+pub fn hold() {
+    OPEN.hold();
+}
+
+/// Behind it, in the parent.
+pub fn release() {
+    OPEN.release(|_| {});
+}
+
+/// Behind it, in the child: it has no volumes.
+pub fn forget() {
+    OPEN.release(|map| {
+        for (descriptor, open) in std::mem::take(map) {
+            if let Some((word, mask)) = bit(descriptor) {
+                word.fetch_and(!mask, Ordering::Release);
+            }
+            std::mem::forget(open);
+        }
+    });
 }
 
 /// Ends everything, when the process does: what was written is on the medium.
 extern "C" fn end() {
-    let descriptors: Vec<c_int> = map().keys().copied().collect();
-    for open in descriptors.into_iter().filter_map(remove) {
-        let name = open.name.clone();
-        if let Err(error) = open.close() {
-            eprintln!("slackline: {name}: {error}\n  next: {}", error.next_step());
-        }
-    }
+    let _ = catch_unwind(|| {
+        let descriptors: Vec<c_int> = OPEN.lock().keys().copied().collect();
+        descriptors.into_iter().filter_map(remove).for_each(Open::close_and_say);
+    });
 }
 
 // SAFETY: the loader calls what stands in this section when the process ends, with

@@ -51,7 +51,7 @@ pub fn place(offset: off_t, whence: c_int) -> Result<SeekFrom, Error> {
 /// The file, at its end where it is open to append.
 fn at_end(open: &Open) -> Result<MutexGuard<'_, File>, Error> {
     let mut file = open.file();
-    if open.flags & libc::O_APPEND != 0 {
+    if open.flags() & libc::O_APPEND != 0 {
         file.seek(SeekFrom::End(0))?;
     }
     Ok(file)

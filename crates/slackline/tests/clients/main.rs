@@ -9,6 +9,7 @@ mod outside;
 mod python;
 mod rust;
 mod shim;
+mod shim_calls;
 #[path = "../support/mod.rs"]
 mod support;
 mod surface;

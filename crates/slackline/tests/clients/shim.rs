@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// A program whose paths below /slackline are volumes of this directory's daemon.
-fn shimmed(dir: &Scratch, program: &str, rate: &str) -> Command {
+pub fn shimmed(dir: &Scratch, program: &str, rate: &str) -> Command {
     let mut command = Command::new(program);
     command
         .env("LD_PRELOAD", prefix().join("lib/libslackline_preload.so"))

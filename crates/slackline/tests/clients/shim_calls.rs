@@ -1,0 +1,231 @@
+//! What small programs in C and C++ do with volumes through the shim, call by call: files of the C
+//! library, forks, descriptors that are closed by other calls than close, and a daemon that is stopped.
+
+use crate::installed::run;
+use crate::shim::shimmed;
+use crate::support::{Daemon, Scratch};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Longer than this none of these programs takes: one that does hangs.
+const HANGS: &str = "120";
+
+/// Rates of the shim: a stream under contract, and none, which is best effort.
+const WAYS: [&str; 2] = ["1MB/s", ""];
+
+const HEAD: &str = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((unused)) static int opened(const char *path, int flags) {
+    int fd = open(path, flags, 0600);
+    if (fd < 0) { printf("%s: %s\n", path, strerror(errno)); fflush(stdout); _exit(1); }
+    return fd;
+}
+__attribute__((unused)) static void put(int fd, const char *text) {
+    ssize_t done = write(fd, text, strlen(text));
+    if (done != (ssize_t)strlen(text)) printf("wrote %zd: %s\n", done, strerror(errno));
+}
+__attribute__((unused)) static void get(int fd) {
+    char text[64] = { 0 };
+    ssize_t done = read(fd, text, sizeof text - 1);
+    printf("%s\n", done < 0 ? strerror(errno) : text);
+}
+"#;
+
+/// Compiles `body` by `cc` or `c++`.
+fn built(dir: &Scratch, compiler: &str, body: &str) -> PathBuf {
+    let (source, program) = (dir.path("program.c"), dir.path("program"));
+    let head = if compiler == "cc" { HEAD } else { "" };
+    std::fs::write(&source, format!("{head}{body}")).unwrap();
+    let language = if compiler == "cc" { "c" } else { "c++" };
+    let mut cc = Command::new(compiler);
+    cc.args(["-Wall", "-Wextra", "-Werror", "-O1", "-pthread", "-x", language]);
+    run(cc.arg(&source).arg("-o").arg(&program));
+    program
+}
+
+/// Runs it to its end; gives its exit status, and what it said on standard output and error.
+fn ran(dir: &Scratch, program: &Path, rate: &str, args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", HANGS, "env"]);
+    let shim = shimmed(dir, "env", rate);
+    for (name, value) in shim.get_envs() {
+        let value = value.unwrap().to_str().unwrap();
+        if name != "SLACKLINE_RATE" || !rate.is_empty() {
+            command.arg(format!("{}={value}", name.to_str().unwrap()));
+        }
+    }
+    // So short that there are several in what these programs move.
+    if !rate.is_empty() {
+        command.arg("SLACKLINE_BLOCK=64KiB");
+    }
+    let output = command.arg(program).args(args).stdin(Stdio::null()).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// What it says, and nothing on standard error.
+#[track_caller]
+fn says(dir: &Scratch, program: &Path, rate: &str, args: &[&str]) -> String {
+    let (status, out, err) = ran(dir, program, rate, args);
+    assert_eq!((status, err.as_str()), (Some(0), ""), "at {rate:?}: {out}");
+    out
+}
+
+fn held(dir: &Scratch, volume: &str) -> Vec<u8> {
+    dir.run(&["export", volume, "-"]).succeeded().out
+}
+
+fn served() -> (Scratch, Daemon) {
+    let dir = Scratch::new();
+    let daemon = dir.serve(&dir.make_pool(&["a"]));
+    (dir, daemon)
+}
+
+/// What a child closed and opened again under the same number took its parent's stream with it; or the
+/// child waited for ever for a thread that it does not have.
+#[test]
+fn a_child_that_closes_and_opens_leaves_its_parents_volumes_alone() {
+    let (dir, _daemon) = served();
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+static void child(const char *path, int parents, int how) {
+    if (how == 0) close(parents);
+    if (how == 1) { close(parents); close(open("/dev/null", O_RDONLY)); }
+    if (how == 2) dup2(1, parents);
+    int fd = opened(path, O_RDWR | O_CREAT);
+    if (dup2(fd, parents) != parents) abort(); // it gets its parent's number
+    close(fd);
+    put(parents, "child");
+    lseek(parents, 0, SEEK_SET);
+    get(parents);
+    exit(0);
+}
+int main(int argc, char **argv) {
+    (void)argc;
+    int first = opened(argv[1], O_WRONLY | O_CREAT | O_TRUNC), fd = fcntl(first, F_DUPFD, 100);
+    close(first);
+    put(fd, "begin");
+    for (int how = 0; how < 3; how++) {
+        fflush(stdout);
+        if (fork() == 0) child(argv[2], fd, how);
+        wait(NULL);
+        put(fd, ", more");
+    }
+    // In a child it is none, and one of vfork closes its own.
+    if (fork() == 0) { printf("%d\n", write(fd, "x", 1) < 0 && errno == EBADF); return 0; }
+    wait(NULL);
+    if (vfork() == 0) { close(fd); _exit(0); }
+    wait(NULL);
+    put(fd, ", end");
+    printf("%d\n", close(fd));
+    return 0;
+}
+"#,
+    );
+    for rate in WAYS {
+        let said = says(&dir, &program, rate, &["/slackline/v", "/slackline/w"]);
+        let child = "child\n".repeat(3);
+        assert_eq!(said, format!("{child}1\n0\n"), "at {rate:?}");
+        assert_eq!(held(&dir, "v"), b"begin, more, more, more, end", "at {rate:?}");
+    }
+}
+
+/// A lock that another thread held at the fork was never free again in the child.
+#[test]
+fn a_child_goes_on_whatever_other_threads_did_when_it_was_made() {
+    let (dir, _daemon) = served();
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+static int fd;
+static void *ask(void *none) {
+    for (;;) lseek(fd, 0, SEEK_CUR);
+    return none;
+}
+int main(int argc, char **argv) {
+    (void)argc;
+    fd = opened(argv[1], O_RDWR | O_CREAT);
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, ask, NULL)) abort();
+    }
+    for (int i = 0; i < 300; i++) {
+        pid_t child = fork();
+        if (child == 0) { close(fd); _exit(lseek(fd, 0, SEEK_CUR) == -1 ? 0 : 1); }
+        int status;
+        if (waitpid(child, &status, 0) != child || status) printf("%d\n", status);
+    }
+    printf("done\n");
+    fflush(stdout);
+    _exit(0);
+}
+"#,
+    );
+    assert_eq!(says(&dir, &program, "", &["/slackline/v"]), "done\n");
+}
+
+/// Descriptors of volumes are doubled, put in the place of others, and others in theirs.
+#[test]
+fn descriptors_are_doubled_onto_and_from_volumes() {
+    let (dir, _daemon) = served();
+    let file = dir.text("file");
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+int main(int argc, char **argv) {
+    (void)argc;
+    int v = opened("/slackline/v", O_RDWR | O_CREAT), w = opened("/slackline/w", O_RDWR | O_CREAT);
+    int plain = opened(argv[1], O_RDWR | O_CREAT | O_TRUNC), two = dup(v), out = dup(1);
+    put(v, "one, ");
+    close(v);
+    put(two, "two, ");
+    printf("%d ", dup2(two, w) == w); // what w was is closed, and v goes on there
+    put(w, "three, ");
+    close(two);
+    put(w, "four");
+    printf("%d ", dup2(w, plain) == plain); // a file's number
+    put(plain, ", five");
+    fflush(stdout);
+    printf("%d ", dup2(plain, 1) == 1); // the standard output is a volume's
+    dup2(out, 1);
+    printf("%d ", dup2(out, w) == w); // and a volume's number the standard output
+    fflush(stdout);
+    put(w, "told ");
+    lseek(plain, 0, SEEK_SET);
+    get(plain);
+    int third = fcntl(plain, F_DUPFD_CLOEXEC, 100);
+    close(plain);
+    printf("%d %d\n", third, dup2(third, third) == third);
+    put(third, ", six");
+    printf("%d ", close(third));
+    printf("%d\n", write(third, "x", 1) < 0 && errno == EBADF);
+    return 0;
+}
+"#,
+    );
+    for rate in WAYS {
+        let said = says(&dir, &program, rate, &[&file]);
+        let wanted = "1 1 1 1 told one, two, three, four, five\n100 1\n0 1\n";
+        assert_eq!(said, wanted, "at {rate:?}");
+        assert_eq!(held(&dir, "v"), b"one, two, three, four, five, six", "at {rate:?}");
+        assert_eq!((held(&dir, "w"), std::fs::read(&file).unwrap()), (Vec::new(), Vec::new()));
+        dir.run(&["volume", "delete", "v", "--yes"]).succeeded();
+    }
+}
