@@ -6,19 +6,22 @@
 //! A child that no handler was called for (of vfork, or of a system call of the program's own) is told
 //! by its number: [`crate::table::find`].
 
-use crate::{rules, table};
+use crate::{buffered, rules, table};
 
 extern "C" fn before() {
     rules::hold();
     table::hold();
+    buffered::hold();
 }
 
 extern "C" fn in_parent() {
+    buffered::release();
     table::release();
     rules::release();
 }
 
 extern "C" fn in_child() {
+    buffered::release();
     table::forget();
     rules::release();
 }

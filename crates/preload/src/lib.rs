@@ -11,6 +11,8 @@
 #![allow(unsafe_code)] // what C hands over is pointers
 #![allow(clippy::missing_safety_doc)] // each function is the C library's of its name
 
+mod buffered;
+mod ending;
 mod files;
 mod forks;
 mod lock;

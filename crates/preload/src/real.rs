@@ -38,6 +38,9 @@ real! {
     fn open(path: *const c_char, flags: c_int, mode: mode_t) -> c_int, or -1;
     fn openat(dir: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int, or -1;
     fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE, or std::ptr::null_mut();
+    fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE, or std::ptr::null_mut();
+    fn fileno(file: *mut FILE) -> c_int, or -1;
+    fn fileno_unlocked(file: *mut FILE) -> c_int, or -1;
     fn close(fd: c_int) -> c_int, or -1;
     fn mmap(at: *mut c_void, len: size_t, rights: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void, or libc::MAP_FAILED;
     fn dup(fd: c_int) -> c_int, or -1;

@@ -46,6 +46,14 @@ impl Open {
         self.flags() & libc::O_ACCMODE
     }
 
+    /// Whether what is written goes to the end.
+    pub fn set_append(&self, yes: bool) {
+        match yes {
+            true => self.flags.fetch_or(libc::O_APPEND, Ordering::Relaxed),
+            false => self.flags.fetch_and(!libc::O_APPEND, Ordering::Relaxed),
+        };
+    }
+
     /// Ends it, where this was its last descriptor.
     pub fn close(self: Arc<Self>) -> Result<(), Error> {
         match Arc::into_inner(self) {
@@ -128,6 +136,14 @@ pub fn remove(descriptor: c_int) -> Option<Arc<Open>> {
     map.remove(&descriptor)
 }
 
+/// The descriptors of volumes from `first` to `last`.
+pub fn between(first: c_int, last: c_int) -> Vec<c_int> {
+    if first > last {
+        return Vec::new();
+    }
+    OPEN.lock().range(first..=last).map(|(&descriptor, _)| descriptor).collect()
+}
+
 /// Before a fork.
 pub fn hold() {
     OPEN.hold();
@@ -149,17 +165,3 @@ pub fn forget() {
         }
     });
 }
-
-/// Ends everything, when the process does: what was written is on the medium.
-extern "C" fn end() {
-    let _ = catch_unwind(|| {
-        let descriptors: Vec<c_int> = OPEN.lock().keys().copied().collect();
-        descriptors.into_iter().filter_map(remove).for_each(Open::close_and_say);
-    });
-}
-
-// SAFETY: the loader calls what stands in this section when the process ends, with
-// nothing, and asks for nothing.
-#[unsafe(link_section = ".fini_array")]
-#[used]
-static END: extern "C" fn() = end;

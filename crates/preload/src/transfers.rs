@@ -36,7 +36,7 @@ fn invalid(what: &str) -> Error {
 }
 
 /// The place that a whence of lseek(2) names.
-pub fn place(offset: off_t, whence: c_int) -> Result<SeekFrom, Error> {
+fn place(offset: off_t, whence: c_int) -> Result<SeekFrom, Error> {
     match (whence, u64::try_from(offset)) {
         (libc::SEEK_SET, Ok(offset)) => Ok(SeekFrom::Start(offset)),
         (libc::SEEK_CUR, _) => Ok(SeekFrom::Current(offset)),

@@ -94,6 +94,147 @@ fn served() -> (Scratch, Daemon) {
     (dir, daemon)
 }
 
+/// The C library writes what its files hold when a program exits. It did that when no volume was open
+/// any more, and the last bytes were lost, with status 0.
+#[test]
+fn what_a_file_of_the_c_library_holds_at_the_exit_is_written() {
+    let (dir, _daemon) = served();
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+int main(int argc, char **argv) {
+    (void)argc;
+    FILE *file = fopen(argv[1], "w");
+    fputs("written, ", file);
+    fflush(file);
+    fputs("and held", file);
+    FILE *other = fdopen(opened(argv[2], O_WRONLY | O_CREAT | O_TRUNC), "w");
+    if (other) fputs("the same", other);
+    if (fork() == 0) exit(0); // what its parent holds is its parent's to write
+    wait(NULL);
+    return 0;
+}
+"#,
+    );
+    for rate in WAYS {
+        says(&dir, &program, rate, &["/slackline/v", "/slackline/w"]);
+        assert_eq!(held(&dir, "v"), b"written, and held", "at {rate:?}");
+        assert_eq!(held(&dir, "w"), b"the same", "at {rate:?}");
+    }
+}
+
+/// One that another thread holds for ever keeps nobody from exiting, and that is said.
+#[test]
+fn a_file_of_the_c_library_that_a_thread_holds_keeps_no_program_from_exiting() {
+    let (dir, _daemon) = served();
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+static int held[2];
+static void *hold(void *file) {
+    flockfile(file);
+    if (write(held[1], "", 1) < 0) abort();
+    pause();
+    return NULL;
+}
+int main(int argc, char **argv) {
+    (void)argc;
+    FILE *file = fopen(argv[1], "w"), *other = fopen(argv[2], "w");
+    fputs("of the thread", file);
+    fputs("of nobody", other);
+    pthread_t thread;
+    if (pipe(held) < 0 || pthread_create(&thread, NULL, hold, file)) abort();
+    char byte;
+    if (read(held[0], &byte, 1) < 0) abort();
+    return 0;
+}
+"#,
+    );
+    let (status, _, said) = ran(&dir, &program, "1MB/s", &["/slackline/v", "/slackline/w"]);
+    assert!(status == Some(0) && said.contains("another thread uses a FILE"), "{status:?} {said}");
+    assert_eq!(held(&dir, "w"), b"of nobody");
+}
+
+/// A piece larger than what the window takes at once was cut there: the C library forgets what a cookie
+/// does not take.
+#[test]
+fn a_file_of_the_c_library_takes_a_piece_that_is_larger_than_the_window() {
+    let (dir, _daemon) = served();
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+int main(int argc, char **argv) {
+    (void)argc;
+    size_t len = 2 << 20;
+    char *bytes = malloc(len);
+    for (size_t i = 0; i < len; i++) bytes[i] = i * 7 >> 3;
+    FILE *file = fopen(argv[1], "w");
+    size_t written = fwrite(bytes, 1, len, file);
+    printf("%zu %d\n", written, fclose(file));
+    return 0;
+}
+"#,
+    );
+    let wanted: Vec<u8> = (0..2u64 << 20).map(|i| ((i * 7) >> 3) as u8).collect();
+    for rate in WAYS {
+        let said = says(&dir, &program, rate, &["/slackline/v"]);
+        assert_eq!(said, format!("{} 0\n", 2 << 20), "at {rate:?}");
+        assert!(held(&dir, "v") == wanted, "at {rate:?}");
+    }
+}
+
+/// They open by fopen and then read and write the descriptor of that, which there was not.
+#[test]
+fn streams_of_c_plus_plus_read_and_write_volumes() {
+    let (dir, _daemon) = served();
+    let program = built(
+        &dir,
+        "c++",
+        r#"
+#include <fstream>
+#include <iostream>
+#include <string>
+static std::ofstream last;
+int main(int, char **argv) {
+    std::ofstream out(argv[1]);
+    out << "hello " << 42 << "\n";
+    for (int i = 0; i < 20000; i++) out << i << "\n";
+    out.close();
+    std::cout << out.good();
+    std::ifstream in(argv[1]);
+    std::string word;
+    long number, sum = 0;
+    in >> word >> number;
+    for (long one; in >> one;) sum += one;
+    in.clear();
+    in.seekg(0, std::ios::end);
+    std::cout << " " << word << " " << number << " " << sum << " " << in.tellg() << "\n";
+    std::fstream both(argv[1], std::ios::in | std::ios::out);
+    both.seekp(6);
+    both << "77";
+    both.seekg(0);
+    std::getline(both, word);
+    both.close();
+    std::ofstream more(argv[1], std::ios::app);
+    more << "end\n";
+    more.close();
+    std::cout << word << " " << more.good() << "\n";
+    last.open(argv[2]);
+    last << "not closed";
+}
+"#,
+    );
+    for rate in WAYS {
+        let said = says(&dir, &program, rate, &["/slackline/v", "/slackline/w"]);
+        assert_eq!(said, "1 hello 42 199990000 108899\nhello 77 1\n", "at {rate:?}");
+        assert!(held(&dir, "v").ends_with(b"19999\nend\n"), "at {rate:?}");
+        assert_eq!(held(&dir, "w"), b"not closed", "at {rate:?}");
+    }
+}
+
 /// What a child closed and opened again under the same number took its parent's stream with it; or the
 /// child waited for ever for a thread that it does not have.
 #[test]
@@ -158,16 +299,20 @@ static void *ask(void *none) {
     for (;;) lseek(fd, 0, SEEK_CUR);
     return none;
 }
+static void *stream(void *none) {
+    for (;;) { FILE *file = fdopen(dup(fd), "w"); fileno(file); fclose(file); }
+    return none;
+}
 int main(int argc, char **argv) {
     (void)argc;
     fd = opened(argv[1], O_RDWR | O_CREAT);
     for (int i = 0; i < 3; i++) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, ask, NULL)) abort();
+        if (pthread_create(&thread, NULL, i ? ask : stream, NULL)) abort();
     }
     for (int i = 0; i < 300; i++) {
         pid_t child = fork();
-        if (child == 0) { close(fd); _exit(lseek(fd, 0, SEEK_CUR) == -1 ? 0 : 1); }
+        if (child == 0) { close(fd); fdopen(1, "w"); _exit(lseek(fd, 0, SEEK_CUR) == -1 ? 0 : 1); }
         int status;
         if (waitpid(child, &status, 0) != child || status) printf("%d\n", status);
     }
