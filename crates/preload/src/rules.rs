@@ -2,9 +2,9 @@
 
 use crate::lock::Lock;
 use crate::say;
-use client::control::Priority;
+use client::control::{Priority, VolumeCreate};
 use client::units::{Bytes, Rate};
-use client::{Code, Contract, Error, File, InTime, OpenOptions, Problem};
+use client::{Client, Code, Contract, Error, File, InTime, OpenOptions, Problem, Target};
 use libc::c_int;
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -75,9 +75,11 @@ impl Rules {
     /// Opens a volume with the flags of `open(2)`; says what is wrong where a person
     /// can see it, because `errno` cannot.
     pub fn open(&self, name: &str, flags: c_int) -> Result<File, Error> {
+        const NEW: c_int = libc::O_CREAT | libc::O_EXCL;
         let opened = match &self.wrong {
             Some(wrong) => Err(Error::Problem(wrong.clone())),
-            None => self.options(flags).open(&format!("slackline:{name}")),
+            None if flags & NEW == NEW => self.open_new(name, flags),
+            None => self.options(flags).open_target(Target::Volume(name.into())),
         };
         if let Err(error) = &opened {
             let making = flags & libc::O_CREAT != 0;
@@ -85,10 +87,34 @@ impl Rules {
                 libc::ENOENT if making && self.create.is_none() => say(&format!(
                     "slackline: {error}\n  next: say how large it shall be: SLACKLINE_CREATE=1GiB\n"
                 )),
-                // Programs look for files that are not there all the time.
-                libc::ENOENT => {}
+                // Programs look for files that are not there all the time, and wait for one that
+                // another has made as a lock.
+                libc::ENOENT | libc::EEXIST => {}
                 _ => say(&format!("slackline: {name}: {error}\n  next: {}\n", error.next_step())),
             }
+        }
+        opened
+    }
+
+    /// Makes a volume and opens it. Where several want to, the daemon lets one.
+    fn open_new(&self, name: &str, flags: c_int) -> Result<File, Error> {
+        let client = Client::at(self.socket());
+        let exists = || {
+            let what = format!("there is already a volume {name}");
+            Error::Problem(Box::new(Problem::new(Code::VolumeExists, what, "use another name")))
+        };
+        let Some(size) = self.create else {
+            client.volume(name)?;
+            return Err(exists());
+        };
+        if let Err(error) = client.volume_create(&VolumeCreate::new(name, size)) {
+            // One that is there is that first, also where no other could be made.
+            return Err(client.volume(name).map_or(error, |_| exists()));
+        }
+        let mut options = self.options(flags & !(libc::O_CREAT | libc::O_TRUNC));
+        let opened = options.truncate(false).open_target(Target::Volume(name.into()));
+        if opened.is_err() {
+            client.volume_delete(name)?;
         }
         opened
     }

@@ -46,7 +46,7 @@ unsafe fn flags(mode: *const c_char) -> Option<c_int> {
     let more = mode.split(|&letter| letter == b',').next().unwrap_or_default();
     let also = |letter: u8, flag: c_int| if more.contains(&letter) { flag } else { 0 };
     let way = if more.contains(&b'+') { libc::O_RDWR } else { alone };
-    Some(make | way | also(b'e', libc::O_CLOEXEC))
+    Some(make | way | also(b'e', libc::O_CLOEXEC) | also(b'x', libc::O_EXCL))
 }
 
 /// A `FILE` on a descriptor, which it closes at its end.

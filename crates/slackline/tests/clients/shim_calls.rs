@@ -235,6 +235,56 @@ int main(int, char **argv) {
     }
 }
 
+/// Two users of a lock file both had it, and "wx" emptied a recording.
+#[test]
+fn a_volume_that_must_be_new_is_made_by_one_and_empties_none() {
+    let (dir, _daemon) = served();
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+int main(int argc, char **argv) {
+    int flags = O_CREAT | O_EXCL | O_RDWR, won = 0;
+    if (argc > 1) return open("/slackline/lock", flags, 0600) < 0 ? errno : 0;
+    int fd = opened("/slackline/v", flags | O_TRUNC);
+    put(fd, "recorded");
+    close(fd);
+    printf("%d", open("/slackline/v", flags | O_TRUNC, 0600));
+    printf(" %s\n", strerror(errno));
+    FILE *file = fopen("/slackline/v", "wx");
+    printf("%d ", file != NULL);
+    printf("%s\n", strerror(errno));
+    file = fopen("/slackline/w", "wbx+");
+    printf("%d ", file && fputs("new", file) >= 0);
+    printf("%d\n", file ? fclose(file) : -2);
+    for (int i = 0; i < 8; i++)
+        if (fork() == 0) return execl(argv[0], argv[0], "lock", NULL);
+    for (int status; wait(&status) > 0;)
+        if (status == 0) won++;
+        else if (WEXITSTATUS(status) != EEXIST) printf("%d\n", status);
+    printf("%d has the lock\n", won);
+    unsetenv("SLACKLINE_CREATE");
+    return 0;
+}
+"#,
+    );
+    for (place, rate) in WAYS.into_iter().enumerate() {
+        let said = says(&dir, &program, rate, &[]);
+        let wanted = "-1 File exists\n0 File exists\n1 0\n1 has the lock\n";
+        assert_eq!(said, wanted, "at {rate:?}");
+        assert_eq!((held(&dir, "v"), held(&dir, "w")), (b"recorded".to_vec(), b"new".to_vec()));
+        for volume in ["v", "w", "lock"] {
+            dir.run(&["volume", "delete", volume, "--yes"]).succeeded();
+        }
+        // One that could not be opened is not left behind.
+        if place == 0 {
+            let (status, out, said) = ran(&dir, &program, "900MB/s", &[]);
+            assert!(status == Some(1) && said.contains("cannot keep"), "{out} {said}");
+            dir.run(&["volume", "show", "v"]).failed(1, &["there is no volume"]);
+        }
+    }
+}
+
 /// What a child closed and opened again under the same number took its parent's stream with it; or the
 /// child waited for ever for a thread that it does not have.
 #[test]
