@@ -35,7 +35,7 @@ macro_rules! opens {
             match unsafe { names::volume(path) } {
                 Some(name) => volume(name, flags),
                 // SAFETY: the caller's arguments, passed on.
-                None => unsafe { real::open(path, flags, mode) },
+                None => table::untie(unsafe { real::open(path, flags, mode) }),
             }
         }
         #[unsafe(no_mangle)]
@@ -44,7 +44,7 @@ macro_rules! opens {
             match unsafe { names::volume(path) } {
                 Some(name) => volume(name, flags),
                 // SAFETY: the caller's arguments, passed on.
-                None => unsafe { real::openat(dir, path, flags, mode) },
+                None => table::untie(unsafe { real::openat(dir, path, flags, mode) }),
             }
         }
     )*};

@@ -42,6 +42,7 @@ real! {
     fn fileno(file: *mut FILE) -> c_int, or -1;
     fn fileno_unlocked(file: *mut FILE) -> c_int, or -1;
     fn close(fd: c_int) -> c_int, or -1;
+    fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int, or -1;
     fn mmap(at: *mut c_void, len: size_t, rights: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void, or libc::MAP_FAILED;
     fn dup(fd: c_int) -> c_int, or -1;
     fn dup2(fd: c_int, to: c_int) -> c_int, or -1;

@@ -82,7 +82,12 @@ macro_rules! fopens {
             // SAFETY: fopen(3) asks for two strings.
             let Some(name) = (unsafe { names::volume(path) }) else {
                 // SAFETY: the caller's arguments, passed on.
-                return unsafe { real::fopen(path, mode) };
+                let file = unsafe { real::fopen(path, mode) };
+                if !file.is_null() {
+                    // SAFETY: it was opened just now.
+                    table::untie(unsafe { real::fileno(file) });
+                }
+                return file;
             };
             // SAFETY: the second string.
             let Some(flags) = (unsafe { flags(mode) }) else { return std::ptr::null_mut() };

@@ -5,7 +5,7 @@
 //! another process's is ended.
 
 use crate::lock::Lock;
-use crate::say;
+use crate::{real, say};
 use client::{Error, File};
 use libc::c_int;
 use std::collections::BTreeMap;
@@ -99,7 +99,31 @@ pub fn find(descriptor: c_int) -> Option<Arc<Open>> {
     if !open.is_ours() {
         return None;
     }
+    if !is_placeholder(descriptor) {
+        // Closed by a call that no shim sees, and perhaps another file's by now.
+        if let Some(before) = remove_if(descriptor, |now| Arc::ptr_eq(now, &open)) {
+            drop(before);
+            let_go(open);
+        }
+        return None;
+    }
     Some(open)
+}
+
+/// Whether the kernel has nothing for this descriptor but its number ([`crate::opening::volume`]).
+fn is_placeholder(descriptor: c_int) -> bool {
+    // SAFETY: a question, without an argument.
+    let flags = unsafe { real::fcntl(descriptor, libc::F_GETFL, std::ptr::null_mut()) };
+    flags >= 0 && flags & libc::O_PATH != 0
+}
+
+/// A number that the kernel has just given to something else: the volume that had it was closed
+/// unseen.
+pub fn untie(descriptor: c_int) -> c_int {
+    if let Some(before) = remove(descriptor) {
+        let_go(before);
+    }
+    descriptor
 }
 
 /// Ends a volume whose descriptor was closed unseen: nobody waits for what comes of that. Another
@@ -128,10 +152,14 @@ pub fn remove(descriptor: c_int) -> Option<Arc<Open>> {
     if !is_set(descriptor) {
         return None;
     }
+    remove_if(descriptor, |_| true)
+}
+
+fn remove_if(descriptor: c_int, wanted: impl FnOnce(&Arc<Open>) -> bool) -> Option<Arc<Open>> {
     let (word, mask) = bit(descriptor)?;
     let mut map = OPEN.lock();
     // A child of a fork leaves its parent's alone.
-    map.get(&descriptor).filter(|open| open.is_ours())?;
+    map.get(&descriptor).filter(|open| open.is_ours() && wanted(open))?;
     word.fetch_and(!mask, Ordering::Release);
     map.remove(&descriptor)
 }

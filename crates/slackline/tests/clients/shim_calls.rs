@@ -296,7 +296,7 @@ fn a_child_that_closes_and_opens_leaves_its_parents_volumes_alone() {
         r#"
 static void child(const char *path, int parents, int how) {
     if (how == 0) close(parents);
-    if (how == 1) { close(parents); close(open("/dev/null", O_RDONLY)); }
+    if (how == 1) closefrom(3);
     if (how == 2) dup2(1, parents);
     int fd = opened(path, O_RDWR | O_CREAT);
     if (dup2(fd, parents) != parents) abort(); // it gets its parent's number
@@ -320,7 +320,7 @@ int main(int argc, char **argv) {
     // In a child it is none, and one of vfork closes its own.
     if (fork() == 0) { printf("%d\n", write(fd, "x", 1) < 0 && errno == EBADF); return 0; }
     wait(NULL);
-    if (vfork() == 0) { close(fd); _exit(0); }
+    if (vfork() == 0) { close_range(3, ~0U, 0); _exit(0); }
     wait(NULL);
     put(fd, ", end");
     printf("%d\n", close(fd));
@@ -373,6 +373,68 @@ int main(int argc, char **argv) {
 "#,
     );
     assert_eq!(says(&dir, &program, "", &["/slackline/v"]), "done\n");
+}
+
+/// The number of a volume that was closed by another call than close was still the volume: whoever got
+/// it next read the volume's bytes.
+#[test]
+fn a_volume_that_another_call_closes_is_none_any_more() {
+    let (dir, _daemon) = served();
+    let file = dir.text("file");
+    std::fs::write(&file, "of the file").unwrap();
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+static void fill(int number) { // it is the next that the kernel gives
+    int got;
+    while ((got = syscall(SYS_dup, 0)) < number)
+        if (got < 0) abort();
+    syscall(SYS_close, got);
+}
+int main(int argc, char **argv) {
+    (void)argc;
+    int fd = opened("/slackline/v", O_RDWR | O_CREAT);
+    put(fd, "of the volume");
+    lseek(fd, 3, SEEK_SET);
+    FILE *file = fdopen(fd, "r");
+    char text[64] = { 0 };
+    printf("%s ", fgets(text, sizeof text, file));
+    printf("%d ", fileno(file) == fd);
+    printf("%d\n", fclose(file));
+    for (int how = 0; how < 5; how++) {
+        int again = how ? opened("/slackline/v", O_RDWR) : fd;
+        if (how == 1) close_range(again, again, 0);
+        if (how == 2) closefrom(again);
+        if (how > 2) syscall(SYS_close, again);
+        fill(again);
+        if (how < 4) {
+            int other = opened(argv[1], O_RDONLY);
+            printf("%s ", other == again ? "same" : "other");
+            get(other);
+            close(other);
+        } else {
+            int pair[2];
+            if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair)) abort();
+            printf("%s ", pair[0] == again ? "same" : "other");
+            put(pair[1], "of the pair");
+            get(pair[0]);
+        }
+    }
+    FILE *last = fopen("/slackline/v", "r");
+    FILE *twice = fdopen(fileno(last), "w");
+    printf("%d ", twice != NULL);
+    printf("%s\n", strerror(errno));
+    return 0;
+}
+"#,
+    );
+    for rate in WAYS {
+        let said = says(&dir, &program, rate, &[&file]);
+        let same = "same of the file\n".repeat(4);
+        let wanted = format!("the volume 1 0\n{same}same of the pair\n0 Invalid argument\n");
+        assert_eq!(said, wanted, "at {rate:?}");
+    }
 }
 
 /// Descriptors of volumes are doubled, put in the place of others, and others in theirs.
