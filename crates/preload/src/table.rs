@@ -22,6 +22,8 @@ pub struct Open {
     /// As `fcntl(F_GETFL)` tells them.
     flags: AtomicI32,
     pub name: String,
+    /// Why bytes are lost that a call has told as written; the next one tells it.
+    kept: Mutex<Option<Error>>,
     /// The process that opened it: nobody else may use it.
     process: u32,
 }
@@ -30,7 +32,7 @@ impl Open {
     pub fn new(file: File, flags: c_int, name: &str) -> Self {
         let flags = AtomicI32::new(flags & (libc::O_ACCMODE | libc::O_APPEND));
         let process = std::process::id();
-        Self { file: Mutex::new(file), flags, name: name.into(), process }
+        Self { file: Mutex::new(file), flags, name: name.into(), kept: Mutex::new(None), process }
     }
 
     pub fn file(&self) -> MutexGuard<'_, File> {
@@ -57,7 +59,10 @@ impl Open {
     /// Ends it, where this was its last descriptor.
     pub fn close(self: Arc<Self>) -> Result<(), Error> {
         match Arc::into_inner(self) {
-            Some(open) => open.file.into_inner().unwrap_or_else(PoisonError::into_inner).close(),
+            Some(open) => {
+                let told = open.told();
+                told.and(open.file.into_inner().unwrap_or_else(PoisonError::into_inner).close())
+            }
             None => Ok(()),
         }
     }
@@ -68,6 +73,17 @@ impl Open {
         if let Err(error) = self.close() {
             say(&format!("slackline: {name}: {error}\n  next: {}\n", error.next_step()));
         }
+    }
+
+    /// Keeps an error for the next call that writes, syncs or closes.
+    pub fn keep(&self, error: Error) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    /// Fails with what was kept, once.
+    pub fn told(&self) -> Result<(), Error> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        kept.map_or(Ok(()), Err)
     }
 
     fn is_ours(&self) -> bool {

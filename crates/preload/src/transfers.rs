@@ -51,6 +51,7 @@ fn place(offset: off_t, whence: c_int) -> Result<SeekFrom, Error> {
 /// The file, at its end where it is open to append.
 fn at_end(open: &Open) -> Result<MutexGuard<'_, File>, Error> {
     let mut file = open.file();
+    open.told()?;
     if open.flags() & libc::O_APPEND != 0 {
         file.seek(SeekFrom::End(0))?;
     }
@@ -188,7 +189,16 @@ unsafe fn fill(file: &mut File, into: *const iovec, count: c_int) -> std::io::Re
     for part in unsafe { parts(into, count) } {
         // SAFETY: as the caller promises.
         let data = unsafe { bytes_mut(part.iov_base, part.iov_len) };
-        let read = file.read(data)?;
+        let before = file.position().get();
+        let read = match file.read(data) {
+            // What is there is told, and the error to the next call: a gap, which was passed by
+            // being told, is met again.
+            Err(_) if done > 0 => {
+                file.seek(SeekFrom::Start(before))?;
+                break;
+            }
+            read => read?,
+        };
         done += read as ssize_t;
         if read < data.len() {
             break;
@@ -200,16 +210,28 @@ unsafe fn fill(file: &mut File, into: *const iovec, count: c_int) -> std::io::Re
 /// Writes the parts one behind the other, as far as there is room.
 ///
 /// # Safety
-/// As for [`fill`].
-unsafe fn put(file: &mut File, from: *const iovec, count: c_int) -> std::io::Result<ssize_t> {
+/// `from` as for [`fill`].
+unsafe fn put(
+    open: &Open,
+    file: &mut File,
+    from: *const iovec,
+    count: c_int,
+) -> std::io::Result<ssize_t> {
     let mut done = 0;
     // SAFETY: as the caller promises.
     for part in unsafe { parts(from, count) } {
         // SAFETY: as the caller promises.
         let data = unsafe { bytes(part.iov_base, part.iov_len) };
+        let before = file.position();
         let written = match file.write(data) {
             // What is written is told, and the error to the next call.
-            Err(_) if done > 0 => break,
+            Err(error) if done > 0 => {
+                if file.position() < before {
+                    // Bytes of before are lost, which no other call would tell again.
+                    open.keep(error.into());
+                }
+                break;
+            }
             written => written?,
         };
         done += written as ssize_t;
@@ -236,7 +258,7 @@ pub unsafe extern "C" fn writev(fd: c_int, from: *const iovec, count: c_int) -> 
         Some(open) => guard(-1, || {
             let mut file = at_end(&open)?;
             // SAFETY: writev(2) asks for the parts.
-            Ok(unsafe { put(&mut file, from, count) }?)
+            Ok(unsafe { put(&open, &mut file, from, count) }?)
         }),
         // SAFETY: the caller's arguments, passed on.
         None => unsafe { real::writev(fd, from, count) },
@@ -258,7 +280,7 @@ macro_rules! parts_at_places {
         pub unsafe extern "C" fn $pwritev(fd: c_int, from: *const iovec, count: c_int, offset: off_t) -> ssize_t {
             match table::find(fd) {
                 // SAFETY: pwritev(2) asks for the parts.
-                Some(open) => guard(-1, || at(&open, offset, |file| unsafe { put(file, from, count) })),
+                Some(open) => guard(-1, || at(&open, offset, |file| unsafe { put(&open, file, from, count) })),
                 // SAFETY: the caller's arguments, passed on.
                 None => unsafe { real::pwritev(fd, from, count, offset) },
             }
@@ -311,7 +333,10 @@ macro_rules! syncs {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $sync(fd: c_int) -> c_int {
             match table::find(fd) {
-                Some(open) => guard(-1, || open.file().sync().map(|()| 0)),
+                Some(open) => guard(-1, || {
+                    let synced = open.file().sync();
+                    open.told().and(synced).map(|()| 0)
+                }),
                 // SAFETY: the caller's argument, passed on.
                 None => unsafe { real::$sync(fd) },
             }

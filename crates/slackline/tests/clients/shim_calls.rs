@@ -3,9 +3,9 @@
 
 use crate::installed::run;
 use crate::shim::shimmed;
-use crate::support::{Daemon, Scratch};
+use crate::support::{Daemon, PROFILE, Scratch, noise, signal, wait_until};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// Longer than this none of these programs takes: one that does hangs.
 const HANGS: &str = "120";
@@ -435,6 +435,73 @@ int main(int argc, char **argv) {
         let wanted = format!("the volume 1 0\n{same}same of the pair\n0 Invalid argument\n");
         assert_eq!(said, wanted, "at {rate:?}");
     }
+}
+
+/// An emulated disk, which goes with this.
+struct Emulated(Child);
+
+impl Drop for Emulated {
+    fn drop(&mut self) {
+        signal(self.0.id(), "TERM");
+        let _ = self.0.wait();
+    }
+}
+
+/// What a list of memory had filled was thrown away where its next part met a gap.
+#[test]
+fn a_list_of_memory_keeps_what_was_read_before_a_gap() {
+    use std::os::unix::fs::MetadataExt;
+    let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    if !root || !Path::new("/dev/fuse").exists() {
+        eprintln!("skipped: needs root and /dev/fuse");
+        return;
+    }
+    let dir = Scratch::new();
+    let mount = dir.path("mount");
+    let mut emulate = Command::new(env!("CARGO_BIN_EXE_slackline"));
+    emulate.args(["disk", "emulate", "ssd-sata", "--size", "64MiB", "--no-realtime"]);
+    emulate.args(["--fault", "slow 0..1MiB 1", "--mount"]).arg(&mount);
+    let _emulated = Emulated(emulate.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    wait_until(|| mount.join("disk.img").exists());
+    let disk = vec![mount.join("disk.img").display().to_string()];
+    let profile = dir.text("profile.toml");
+    std::fs::write(&profile, PROFILE).unwrap();
+    dir.run(&["pool", "create", "test", "--profile", &profile, &disk[0]]).succeeded();
+    let _daemon = dir.serve(&disk);
+    let bytes = noise(5, 1 << 20).bytes();
+    dir.run_with(&["record", "v", "--create", "1MiB", "--rate", "8MB/s"], &bytes).recorded();
+    let whole = std::fs::read(&disk[0]).unwrap();
+    const GAP: usize = 512 << 10;
+    let at = whole.windows(64).position(|some| some == &bytes[GAP..GAP + 64]).unwrap();
+    std::fs::write(mount.join("control"), format!("error {at}..{} reads", at + 4096)).unwrap();
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+int main(int argc, char **argv) {
+    (void)argc;
+    char a[1024], b[1024];
+    struct iovec parts[2] = { { a, sizeof a }, { b, sizeof b } };
+    int fd = opened("/slackline/v", O_RDONLY), out = opened(argv[1], O_WRONLY | O_CREAT);
+    ssize_t done = read(fd, a, sizeof a), total = 0;
+    do {
+        if (done < 0) {
+            printf("%zd %s at %ld\n", total, strerror(errno), (long)lseek(fd, 0, SEEK_CUR));
+            continue;
+        }
+        total += done;
+        if (write(out, a, done < 1024 ? done : 1024) < 0 || (done > 1024 && write(out, b, done - 1024) < 0)) abort();
+    } while ((done = readv(fd, parts, 2)) != 0);
+    return 0;
+}
+"#,
+    );
+    let out = dir.text("out");
+    let said = says(&dir, &program, "1MB/s", &[&out]);
+    let read = std::fs::read(&out).unwrap();
+    let gap = bytes.len() - read.len();
+    assert_eq!(said, format!("{GAP} Input/output error at {}\n", GAP + gap));
+    assert!(read == [&bytes[..GAP], &bytes[GAP + gap..]].concat(), "{gap}");
 }
 
 /// Descriptors of volumes are doubled, put in the place of others, and others in theirs.
