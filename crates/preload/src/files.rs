@@ -82,7 +82,11 @@ macro_rules! fcntls {
         pub unsafe extern "C" fn $fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
             match (command, table::find(fd)) {
                 (libc::F_GETFL, Some(open)) => open.flags(),
-                (libc::F_SETFL, Some(_)) => 0, // nothing of it has a meaning for a volume
+                (libc::F_SETFL, Some(open)) => {
+                    // Nothing else of it has a meaning for a volume.
+                    open.set_append(argument.addr() & libc::O_APPEND as usize != 0);
+                    0
+                }
                 (libc::F_DUPFD | libc::F_DUPFD_CLOEXEC, Some(_)) => {
                     // SAFETY: the caller's arguments, passed on.
                     follow(fd, unsafe { real::fcntl(fd, command, argument) })

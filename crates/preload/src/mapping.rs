@@ -75,7 +75,7 @@ unsafe fn map(
     if open.access() == libc::O_WRONLY {
         return Err(libc::EACCES);
     }
-    if flags & libc::MAP_PRIVATE == 0 {
+    if flags & libc::MAP_TYPE != libc::MAP_PRIVATE {
         let what = "a volume has no shared maps: what others write later would not be seen in it";
         return refuse(what, "map it by MAP_PRIVATE, or read it");
     }

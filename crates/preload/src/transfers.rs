@@ -41,11 +41,27 @@ fn place(offset: off_t, whence: c_int) -> Result<SeekFrom, Error> {
         (libc::SEEK_SET, Ok(offset)) => Ok(SeekFrom::Start(offset)),
         (libc::SEEK_CUR, _) => Ok(SeekFrom::Current(offset)),
         (libc::SEEK_END, _) => Ok(SeekFrom::End(offset)),
-        // A volume has no holes to tell of.
-        (libc::SEEK_DATA, Ok(offset)) => Ok(SeekFrom::Start(offset)),
-        (libc::SEEK_HOLE, _) => Ok(SeekFrom::End(0)),
         _ => Err(invalid("no such place")),
     }
+}
+
+/// Goes to a place; gives which it is. A volume is one piece of data, and the hole is at its end.
+fn seek(file: &mut File, offset: off_t, whence: c_int) -> Result<off_t, Error> {
+    let to = match whence {
+        libc::SEEK_DATA | libc::SEEK_HOLE => {
+            let end = file.length()?.get();
+            match u64::try_from(offset) {
+                Ok(offset) if offset < end && whence == libc::SEEK_DATA => SeekFrom::Start(offset),
+                Ok(offset) if offset < end => SeekFrom::Start(end),
+                _ => {
+                    set_errno(libc::ENXIO);
+                    return Ok(-1);
+                }
+            }
+        }
+        _ => place(offset, whence)?,
+    };
+    Ok(file.seek(to)? as off_t)
 }
 
 /// The file, at its end where it is open to append.
@@ -152,7 +168,7 @@ macro_rules! places {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $lseek(fd: c_int, offset: off_t, whence: c_int) -> off_t {
             match table::find(fd) {
-                Some(open) => guard(-1, || Ok(open.file().seek(place(offset, whence)?)? as off_t)),
+                Some(open) => guard(-1, || seek(&mut open.file(), offset, whence)),
                 // SAFETY: the caller's arguments, passed on.
                 None => unsafe { real::lseek(fd, offset, whence) },
             }

@@ -504,6 +504,55 @@ int main(int argc, char **argv) {
     assert!(read == [&bytes[..GAP], &bytes[GAP + gap..]].concat(), "{gap}");
 }
 
+/// Flags and places that a program asks for, and that did something else.
+#[test]
+fn appending_shared_maps_and_the_end_of_the_data_are_what_they_are_for_files() {
+    let (dir, _daemon) = served();
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+#ifndef MAP_SHARED_VALIDATE
+#define MAP_SHARED_VALIDATE 3
+#endif
+int main(void) {
+    int fd = opened("/slackline/v", O_RDWR | O_CREAT | O_TRUNC);
+    put(fd, "begin");
+    lseek(fd, 0, SEEK_SET);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_APPEND);
+    put(fd, ", end");
+    printf("%d ", (fcntl(fd, F_GETFL) & O_APPEND) != 0);
+    fcntl(fd, F_SETFL, 0);
+    lseek(fd, 0, SEEK_SET);
+    put(fd, "BEGIN");
+    lseek(fd, 0, SEEK_SET);
+    get(fd);
+    for (int way = MAP_SHARED; way <= MAP_SHARED_VALIDATE; way++) {
+        errno = 0;
+        void *map = mmap(NULL, 4096, PROT_READ, way, fd, 0);
+        printf("%s ", map == MAP_FAILED ? strerror(errno) : "mapped");
+    }
+    off_t at = lseek(fd, 3, SEEK_DATA), hole = lseek(fd, at, SEEK_HOLE);
+    printf("\n%ld %ld ", (long)at, (long)hole);
+    for (int which = 0; which < 4; which++) {
+        errno = 0;
+        off_t no = lseek(fd, which < 2 ? hole : hole + 5, which % 2 ? SEEK_DATA : SEEK_HOLE);
+        printf("%ld %d ", (long)no, errno == ENXIO);
+    }
+    printf("%ld\n", (long)lseek(fd, 0, SEEK_CUR));
+    return 0;
+}
+"#,
+    );
+    for rate in WAYS {
+        let (status, said, err) = ran(&dir, &program, rate, &[]);
+        let wanted = "1 BEGIN, end\nNo such device mapped No such device \n\
+                      3 10 -1 1 -1 1 -1 1 -1 1 10\n";
+        assert_eq!((status, said.as_str()), (Some(0), wanted), "at {rate:?}: {err}");
+        assert_eq!(err.matches("map it by MAP_PRIVATE").count(), 2, "{err}");
+    }
+}
+
 /// Descriptors of volumes are doubled, put in the place of others, and others in theirs.
 #[test]
 fn descriptors_are_doubled_onto_and_from_volumes() {
