@@ -48,6 +48,10 @@ impl Open {
         self.flags() & libc::O_ACCMODE
     }
 
+    pub fn writes(&self) -> bool {
+        self.access() != libc::O_RDONLY
+    }
+
     /// Whether what is written goes to the end.
     pub fn set_append(&self, yes: bool) {
         match yes {

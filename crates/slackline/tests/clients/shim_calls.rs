@@ -602,3 +602,36 @@ int main(int argc, char **argv) {
         dir.run(&["volume", "delete", "v", "--yes"]).succeeded();
     }
 }
+
+/// A program that had a volume open waited at its end for as long as the daemon was stopped.
+#[test]
+fn a_daemon_that_is_stopped_keeps_no_program_from_ending() {
+    let (dir, daemon) = served();
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+int main(int argc, char **argv) {
+    (void)argc;
+    put(opened(argv[2], O_WRONLY | O_CREAT), "written");
+    FILE *file = fopen(argv[3], "w");
+    fputs("held", file);
+    opened(argv[2], O_RDONLY);
+    kill(atoi(argv[1]), SIGSTOP);
+    return 0;
+}
+"#,
+    );
+    for (rate, [v, w]) in WAYS.into_iter().zip([["v1", "w1"], ["v2", "w2"]]) {
+        let [pid, at_v, at_w] =
+            [daemon.id().to_string(), format!("/slackline/{v}"), format!("/slackline/{w}")];
+        let (status, _, said) = ran(&dir, &program, rate, &[&pid, &at_v, &at_w]);
+        daemon.signal("CONT");
+        assert_eq!(status, Some(0), "at {rate:?}: {said}");
+        for volume in [v, w] {
+            let words = format!("slackline: {volume}: the daemon does not answer");
+            assert_eq!(said.matches(&words).count(), 1, "at {rate:?}: {said}");
+        }
+        wait_until(|| held(&dir, v) == b"written");
+    }
+}

@@ -190,6 +190,11 @@ impl Daemon {
         self.check_log();
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
         signal(self.child.id(), name);
