@@ -3,12 +3,19 @@
 use crate::rules::rules;
 use crate::table::{self, Open};
 use crate::{guard, names, real, set_errno};
+use client::Client;
 use libc::{c_char, c_int, mode_t};
 use std::sync::Arc;
 
 /// Opens a volume, and takes a descriptor of the kernel's for it.
 pub fn volume(name: &str, flags: c_int) -> c_int {
     guard(-1, || {
+        if flags & libc::O_DIRECTORY != 0 {
+            // So programs find out whether they shall copy into it.
+            Client::at(rules().socket()).volume(name)?;
+            set_errno(libc::ENOTDIR);
+            return Ok(-1);
+        }
         let file = rules().open(name, flags)?;
         let open = Arc::new(Open::new(file, flags, name));
         let placeholder = libc::O_PATH | (flags & libc::O_CLOEXEC);

@@ -42,6 +42,10 @@ fn programs_of_the_core_utilities_read_and_write_volumes() {
     assert!(good("tail -c 100 /slackline/v") == bytes[699_901..]);
     assert!(good("head -c 100 /slackline/v") == bytes[..100]);
     good(&format!("cmp {file} /slackline/v"));
+    for _ in 0..2 {
+        good(&format!("cp {file} /slackline/copy"));
+        assert!(good("cat /slackline/copy") == bytes, "also where there is one: no directory");
+    }
     // In its place: what is around it stays.
     good("printf patch | dd of=/slackline/v bs=5 seek=1000 conv=notrunc 2>/dev/null");
     let patched = [&bytes[..5000], b"patch", &bytes[5005..]].concat();
