@@ -74,9 +74,9 @@ extern "C" fn end() {
 
 fn end_volumes() {
     let files = locked();
-    let open = table::between(0, c_int::MAX);
+    let open = each(table::find);
     if !open.is_empty() {
-        let written = open.into_iter().filter_map(table::find).filter(|it| it.writes());
+        let written = open.into_iter().filter(|it| it.writes());
         let work = Work::new(written.map(|it| it.name.clone()).collect());
         end_beside(&work, &files);
     }
@@ -84,6 +84,14 @@ fn end_volumes() {
         // SAFETY: this thread has locked it.
         unsafe { funlockfile(file.file()) };
     }
+}
+
+/// Each open volume once, however many descriptors it has.
+fn each(by: impl FnMut(c_int) -> Option<Arc<Open>>) -> Vec<Arc<Open>> {
+    let mut open: Vec<_> = table::between(0, c_int::MAX).into_iter().filter_map(by).collect();
+    open.sort_by_key(Arc::as_ptr);
+    open.dedup_by(|one, other| Arc::ptr_eq(one, other));
+    open
 }
 
 /// Ends all volumes on another thread, as far as the daemon does its part.
@@ -107,10 +115,7 @@ fn end_beside(work: &Arc<Work>, files: &[Locked]) {
             return;
         }
         // What the C library still does with them fails at once.
-        table::between(0, c_int::MAX)
-            .into_iter()
-            .filter_map(table::remove)
-            .for_each(std::mem::forget);
+        each(table::remove).into_iter().for_each(std::mem::forget);
         let left = std::mem::take(&mut work.left().volumes);
         for name in BTreeSet::from_iter(left) {
             say(&format!(
@@ -177,9 +182,9 @@ fn end_all(work: &Work, files: &[Locked]) {
              next: close it before the program exits, which tells the program\n"
         ));
     }
-    for open in table::between(0, c_int::MAX).into_iter().filter_map(table::remove) {
+    for open in each(table::remove) {
         let name = open.name.clone();
-        Open::close_and_say(open);
+        Open::end_and_say(open);
         let mut left = work.left();
         if let Some(at) = left.volumes.iter().position(|it| *it == name) {
             left.volumes.swap_remove(at);

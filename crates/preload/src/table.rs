@@ -62,21 +62,34 @@ impl Open {
 
     /// Ends it, where this was its last descriptor.
     pub fn close(self: Arc<Self>) -> Result<(), Error> {
-        match Arc::into_inner(self) {
-            Some(open) => {
-                let told = open.told();
-                told.and(open.file.into_inner().unwrap_or_else(PoisonError::into_inner).close())
-            }
-            None => Ok(()),
-        }
+        Arc::into_inner(self).map_or(Ok(()), Self::ended)
     }
 
     /// The same for a call that tells the program nothing of it: a person hears what went wrong.
     pub fn close_and_say(self: Arc<Self>) {
         let name = self.name.clone();
-        if let Err(error) = self.close() {
-            say(&format!("slackline: {name}: {error}\n  next: {}\n", error.next_step()));
-        }
+        self.close().unwrap_or_else(|error| say_of(&name, &error));
+    }
+
+    /// Ends it with the process, also where another thread is using it: that one goes no further.
+    pub fn end_and_say(self: Arc<Self>) {
+        let name = self.name.clone();
+        let ended = match Arc::try_unwrap(self) {
+            Ok(alone) => alone.ended(),
+            Err(used) if used.writes() => {
+                let mut file = used.file();
+                let synced = file.sync();
+                std::mem::forget(file);
+                used.told().and(synced)
+            }
+            Err(_) => Ok(()),
+        };
+        ended.unwrap_or_else(|error| say_of(&name, &error));
+    }
+
+    fn ended(self) -> Result<(), Error> {
+        let told = self.told();
+        told.and(self.file.into_inner().unwrap_or_else(PoisonError::into_inner).close())
     }
 
     /// Keeps an error for the next call that writes, syncs or closes.
@@ -93,6 +106,10 @@ impl Open {
     fn is_ours(&self) -> bool {
         self.process == std::process::id()
     }
+}
+
+fn say_of(name: &str, error: &Error) {
+    say(&format!("slackline: {name}: {error}\n  next: {}\n", error.next_step()));
 }
 
 type Map = BTreeMap<c_int, Arc<Open>>;

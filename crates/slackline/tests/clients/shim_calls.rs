@@ -635,3 +635,38 @@ int main(int argc, char **argv) {
         wait_until(|| held(&dir, v) == b"written");
     }
 }
+
+/// Where a thread was in a call on it at the exit, nobody waited for what had been written to a volume.
+#[test]
+fn what_a_thread_still_writes_at_the_exit_is_confirmed_or_said() {
+    let (dir, daemon) = served();
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+static void *write_on(void *path) {
+    static char bytes[1000];
+    int fd = opened(path, O_WRONLY | O_CREAT);
+    while (write(fd, bytes, sizeof bytes) > 0);
+    pause();
+    return NULL;
+}
+int main(int argc, char **argv) {
+    pthread_t thread;
+    if (argc < 3 || pthread_create(&thread, NULL, write_on, argv[2])) abort();
+    usleep(200000);
+    kill(atoi(argv[1]), SIGSTOP);
+    usleep(200000);
+    return 0;
+}
+"#,
+    );
+    for (rate, volume) in WAYS.into_iter().zip(["v1", "v2"]) {
+        let [pid, path] = [daemon.id().to_string(), format!("/slackline/{volume}")];
+        let (status, _, said) = ran(&dir, &program, rate, &[&pid, &path]);
+        daemon.signal("CONT");
+        assert_eq!(status, Some(0), "at {rate:?}: {said}");
+        let words = format!("slackline: {volume}: the daemon does not answer");
+        assert_eq!(said.matches(&words).count(), 1, "at {rate:?}: {said}");
+    }
+}
