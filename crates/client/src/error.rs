@@ -15,6 +15,13 @@ pub enum Error {
         /// Why not.
         cause: io::Error,
     },
+    /// A file outside the pool cannot be opened.
+    Path {
+        /// Where it would be.
+        path: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
     /// The daemon says no.
     Problem(Box<Problem>),
     /// The connection to the daemon broke.
@@ -82,6 +89,10 @@ impl Error {
             Self::NoDaemon { .. } => "start the daemon with `slackline serve DEVICE...`, or give \
                                       its socket with --socket"
                 .into(),
+            Self::Path { cause, .. } if is_barred(cause) => {
+                "correct the path, or ask whose the file is to let you read it".into()
+            }
+            Self::Path { .. } => "correct the path".into(),
             Self::Problem(problem) => problem.next_step.clone(),
             Self::Broken(cause) if is_late(cause) => {
                 "look at the daemon's messages and at its process (`ps`); what it said is durable is kept"
@@ -101,6 +112,7 @@ impl Error {
         match self {
             Self::NoDaemon { cause, .. } if is_barred(cause) => libc::EACCES,
             Self::NoDaemon { .. } => libc::ECONNREFUSED,
+            Self::Path { cause, .. } => cause.raw_os_error().unwrap_or(libc::EINVAL),
             Self::Problem(problem) => errno_of(problem.code),
             Self::Broken(_) => libc::ECONNRESET,
             Self::Garbled(_) => libc::EPROTO,
@@ -124,6 +136,13 @@ impl Error {
         let copy = |cause: &io::Error| io::Error::new(cause.kind(), cause.to_string());
         match self {
             Self::NoDaemon { socket, cause } => Self::no_daemon(socket, copy(cause)),
+            Self::Path { path, cause } => {
+                let cause = match cause.raw_os_error() {
+                    Some(number) => io::Error::from_raw_os_error(number),
+                    None => copy(cause),
+                };
+                Self::Path { path: path.clone(), cause }
+            }
             Self::Problem(problem) => Self::Problem(problem.clone()),
             Self::Broken(cause) => Self::Broken(copy(cause)),
             Self::Garbled(what) => Self::Garbled(what.clone()),
@@ -186,6 +205,7 @@ impl fmt::Display for Error {
             Self::NoDaemon { socket, cause } => {
                 write!(f, "no daemon answers at {}: {cause}", socket.display())
             }
+            Self::Path { path, cause } => write!(f, "{}: {cause}", path.display()),
             Self::Problem(problem) => f.write_str(&problem.detail),
             // Which of them a program sees of a daemon that ends depends on what it did just then.
             Self::Broken(cause) if has_ended(cause) => {
@@ -217,7 +237,9 @@ impl From<io::Error> for Error {
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {
-            Error::NoDaemon { cause, .. } | Error::Broken(cause) => cause.kind(),
+            Error::NoDaemon { cause, .. } | Error::Path { cause, .. } | Error::Broken(cause) => {
+                cause.kind()
+            }
             Error::Garbled(_) => io::ErrorKind::InvalidData,
             Error::Gap { .. } => io::ErrorKind::Other,
             Error::Problem(problem) => match problem.code {

@@ -8,10 +8,10 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use units::Bytes;
 use wire::control::{Contract, FileDevices, FileOpen, FileOpened};
 use wire::frame::{Head, VERSION};
@@ -32,6 +32,22 @@ impl Client {
         start: Bytes,
     ) -> Result<Reader> {
         let opened = self.file_open(path, contract, start)?;
+        self.attach_reader(opened.id)
+    }
+
+    /// As [`Client::file_reader`], of a file that is open for reading, whatever has its path by now.
+    pub(crate) fn file_reader_of(
+        &self,
+        file: &File,
+        contract: Contract,
+        start: Bytes,
+    ) -> Result<Reader> {
+        let given = match open(&this_process(file)) {
+            Ok(opened) => opened,
+            // The daemon opens it by itself, where it may.
+            Err(_) => file.try_clone().map_err(Error::Broken)?,
+        };
+        let opened = self.file_open_given(&given, contract, start)?;
         self.attach_reader(opened.id)
     }
 
@@ -103,6 +119,11 @@ impl Client {
     pub fn file_devices(&self) -> Result<FileDevices> {
         crate::http::call(self.socket(), "GET", "/v1/files", None::<&()>)
     }
+}
+
+/// A path that leads to what is open, not to what has its name.
+fn this_process(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
 /// Past the system's cache, where the file system can do that.

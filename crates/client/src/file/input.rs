@@ -4,7 +4,7 @@
 //! has passed.
 
 use crate::{Client, Peek, Piece, Reader, Result, Sought};
-use std::path::Path;
+use std::fs::File;
 use units::{Bytes, Duration};
 use wire::control;
 
@@ -27,14 +27,14 @@ impl Input {
         Ok(Self { reader, seen: 0, sought: Some(begins) })
     }
 
-    /// The same of a file outside the pool.
+    /// The same of a file outside the pool, which is open.
     pub fn open_file(
         client: &Client,
-        path: &Path,
+        file: &File,
         terms: control::Contract,
         start: u64,
     ) -> Result<Self> {
-        let reader = client.file_reader(path, terms, Bytes::new(start))?;
+        let reader = client.file_reader_of(file, terms, Bytes::new(start))?;
         Ok(Self { reader, seen: 0, sought: None })
     }
 

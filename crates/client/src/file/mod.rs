@@ -12,6 +12,7 @@ mod options;
 mod output;
 mod random;
 mod ranges;
+mod seen;
 mod target;
 
 pub use contract::Contract;
@@ -23,8 +24,8 @@ use crate::{Client, Error, InTime, Peek, Piece, Result, Sought, Updater};
 use input::Input;
 use output::Output;
 use random::Random;
+use seen::Seen;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
 use units::{Bytes, Duration};
 use wire::control::{Mode, Priority};
 use wire::{Code, Problem};
@@ -57,8 +58,6 @@ const PEEK_MAX: usize = wire::frame::BODY_MAX;
 pub struct File {
     client: Client,
     volume: String,
-    /// A file outside the pool, in place of a volume.
-    path: Option<PathBuf>,
     access: Access,
     /// The volume's size when it was opened, or last cut.
     size: u64,
@@ -68,8 +67,8 @@ pub struct File {
     contract: Option<Contract>,
     stream: Option<Stream>,
     random: Random,
-    /// Best effort: bytes seen by a peek, and where they stand.
-    seen: (u64, Vec<u8>),
+    /// Best effort: bytes seen by a peek.
+    seen: Seen,
     run: Run,
     /// Under a contract for reading: how much is held behind the cursor.
     keep: Bytes,
@@ -107,7 +106,6 @@ impl File {
         Self {
             client,
             volume,
-            path: None,
             access,
             size: 0,
             recorded: 0,
@@ -115,7 +113,7 @@ impl File {
             contract: None,
             stream: None,
             random,
-            seen: (0, Vec::new()),
+            seen: Seen::default(),
             run: Run::default(),
             keep: Bytes::ZERO,
             left: None,
@@ -213,6 +211,7 @@ impl File {
     /// it names a block: then that must be the same. Dropping a writer's contract puts
     /// what was written on the medium.
     pub fn set_contract(&mut self, contract: Option<Contract>) -> Result<()> {
+        self.seen.forget();
         let Some(mut new) = contract else {
             self.contract = None;
             return self.end_stream();
@@ -231,7 +230,7 @@ impl File {
                 }
             }
             (before, _) => {
-                if !new.names_block() && self.path.is_none() {
+                if !new.names_block() && !self.random.is_plain() {
                     let block = match before.filter(|(_, old_mode)| *old_mode == mode) {
                         Some((old, _)) => old.terms().block_bytes,
                         None => self.client.block_for(&self.volume, mode, new.rate())?,
@@ -259,7 +258,7 @@ impl File {
     /// # Errors
     /// For a file outside the pool, which is read as any program reads it.
     pub fn set_priority(&mut self, priority: Option<Priority>) -> Result<()> {
-        if priority.is_some() && self.path.is_some() {
+        if priority.is_some() && self.random.is_plain() {
             let what = format!("{} is a file outside the pool, without priorities", self.volume);
             return Err(problem(Code::Invalid, what, "open it without one, or under a contract"));
         }
@@ -280,7 +279,7 @@ impl File {
     /// # Errors
     /// [`Code::Refused`], [`Code::Quota`]; and for a file outside the pool.
     pub fn set_in_time(&mut self, contract: Option<InTime>) -> Result<()> {
-        if contract.is_some() && self.path.is_some() {
+        if contract.is_some() && self.random.is_plain() {
             let what =
                 format!("{} is a file outside the pool, without answers in time", self.volume);
             return Err(problem(Code::Invalid, what, "open it without, or under a rate"));
@@ -310,8 +309,8 @@ impl File {
         let (client, volume) = (&self.client, &self.volume);
         Ok(match mode {
             Mode::Read => {
-                let mut input = match &self.path {
-                    Some(path) => Input::open_file(client, path, terms, self.cursor)?,
+                let mut input = match self.random.plain() {
+                    Some(file) => Input::open_file(client, file, terms, self.cursor)?,
                     None => Input::open(client, volume, terms, self.cursor)?,
                 };
                 input.keep(self.keep)?;
@@ -408,13 +407,14 @@ impl File {
             if self.cursor > self.recorded && self.cursor > self.length()?.get() {
                 return Ok(None);
             }
-            if let (Some(Stream::In(input)), None) = (&mut self.stream, &self.path) {
-                input.seek(self.cursor)?;
-            } else {
-                // The stream of a file outside the pool goes only forward.
-                self.end_stream()?;
-                let contract = self.contract.expect("asked only under contract");
-                self.stream = Some(self.begin_stream(contract)?);
+            match &mut self.stream {
+                Some(Stream::In(input)) if !self.random.is_plain() => input.seek(self.cursor)?,
+                _ => {
+                    // The stream of a file outside the pool goes only forward.
+                    self.end_stream()?;
+                    let contract = self.contract.expect("asked only under contract");
+                    self.stream = Some(self.begin_stream(contract)?);
+                }
             }
         }
         match &mut self.stream {
@@ -423,26 +423,32 @@ impl File {
         }
     }
 
+    /// What comes next: what a peek has shown, where one has.
     fn read_best_effort(&mut self, buf: &mut [u8]) -> Result<Piece> {
-        if let Some(seen) = self.seen_at_cursor() {
+        if let Some(seen) = self.seen.at(self.cursor) {
             let len = seen.len().min(buf.len());
             buf[..len].copy_from_slice(&seen[..len]);
             return Ok(Piece::Data(len));
         }
-        match self.readable(buf.len())? {
+        self.read_there(self.cursor, buf)
+    }
+
+    /// What lies at a place by now, as best effort.
+    fn read_there(&mut self, place: u64, buf: &mut [u8]) -> Result<Piece> {
+        match self.readable(place, buf.len())? {
             0 => Ok(Piece::End),
-            len => match self.random.read(self.cursor, &mut buf[..len])? {
+            len => match self.random.read(place, &mut buf[..len])? {
                 0 => Ok(Piece::End),
                 read => Ok(Piece::Data(read)),
             },
         }
     }
 
-    /// How much of `len_max` bytes at the cursor can be read as best effort: what this
+    /// How much of `len_max` bytes at a place can be read as best effort: what this
     /// handle has written under contract is put on the disk first.
-    fn readable(&mut self, len_max: usize) -> Result<usize> {
-        self.see_until(self.cursor.saturating_add(len_max as u64))?;
-        Ok(self.recorded.saturating_sub(self.cursor).min(len_max as u64) as usize)
+    fn readable(&mut self, place: u64, len_max: usize) -> Result<usize> {
+        self.see_until(place.saturating_add(len_max as u64))?;
+        Ok(self.recorded.saturating_sub(place).min(len_max as u64) as usize)
     }
 
     /// What is recorded up to there is known, and on the disk where this handle has written it
@@ -459,14 +465,12 @@ impl File {
         Ok(())
     }
 
-    fn seen_at_cursor(&self) -> Option<&[u8]> {
-        let (start, bytes) = &self.seen;
-        let passed = usize::try_from(self.cursor.checked_sub(*start)?).ok()?;
-        bytes.get(passed..).filter(|rest| !rest.is_empty())
-    }
-
-    /// The next bytes where they are, at most `len_max` and at least one; they stay
-    /// until [`File::advance`]. A gap is passed by being told.
+    /// The next bytes where they are, at most `len_max` and at least one, until the next call. A
+    /// gap is passed by being told.
+    ///
+    /// As best effort, what is read and passed next is what was shown, and what was shown behind
+    /// that is shown next. Who looks once more at the same place, or has gone elsewhere
+    /// meanwhile, sees what is there by then.
     pub fn peek(&mut self, len_max: usize) -> Result<Peek<'_>> {
         self.may(self.access.read, "reading")?;
         if len_max == 0 {
@@ -501,8 +505,7 @@ impl File {
             return Ok(Peek::Data(&[]));
         }
         if self.updates()? {
-            let (at, mut bytes) = (Bytes::new(self.cursor), std::mem::take(&mut self.seen.1));
-            bytes.resize(len, 0);
+            let (at, mut bytes) = (Bytes::new(self.cursor), self.seen.memory(len));
             let mut done = 0;
             while done < len {
                 let place = at + Bytes::new(done as u64);
@@ -512,16 +515,16 @@ impl File {
                 }
             }
             bytes.truncate(done);
-            self.seen = (self.cursor, bytes);
-            return Ok(if done == 0 { Peek::End } else { Peek::Data(&self.seen.1) });
+            self.seen = Seen::new(self.cursor, bytes);
+            return Ok(self.seen.at(self.cursor).map_or(Peek::End, Peek::Data));
         }
         if !self.reads_under_contract()? {
             if len > PEEK_MAX {
                 let what = format!("{len} bytes are more than the {PEEK_MAX} of best effort");
                 return Err(problem(Code::Invalid, what, "look at less, or take a contract"));
             }
-            if self.seen_at_cursor().is_some_and(|seen| seen.len() < len) {
-                self.seen.1.clear();
+            if self.seen.at(self.cursor).is_some_and(|seen| seen.len() < len) {
+                self.seen.forget();
             }
             return self.peek_best_effort(len);
         }
@@ -553,10 +556,7 @@ impl File {
                 None => Ok(Piece::End),
             };
         }
-        let cursor = std::mem::replace(&mut self.cursor, place.get());
-        let piece = if buf.is_empty() { Ok(Piece::Data(0)) } else { self.read_best_effort(buf) };
-        self.cursor = cursor;
-        piece
+        if buf.is_empty() { Ok(Piece::Data(0)) } else { self.read_there(place.get(), buf) }
     }
 
     /// Changes the bytes at `place` to the front of `bytes`, and leaves the cursor where it is;
@@ -569,6 +569,7 @@ impl File {
     /// alone, which writes one byte behind the other.
     pub fn write_at(&mut self, place: Bytes, bytes: &[u8]) -> Result<usize> {
         self.may(self.access.write, "writing")?;
+        self.seen.forget();
         if self.updates()? {
             return self.updater()?.write_at(place, bytes);
         }
@@ -577,7 +578,6 @@ impl File {
             let next = "open it for updating, or go to the place to write there";
             return Err(problem(Code::WrongMode, what, next));
         }
-        self.seen.1.clear();
         let written = self.random.write(place.get(), bytes, self.size)?;
         self.recorded = self.recorded.max(place.get() + written as u64);
         Ok(written)
@@ -593,10 +593,10 @@ impl File {
     /// Where it is a place outside of the window, or one to which a writer's stream cannot
     /// go: the cursor stays.
     pub fn set_playout(&mut self, place: Bytes) -> Result<()> {
+        self.seen.forget();
         if self.updates()? {
             self.updater()?.set_playout(place)?;
         } else if let Some(Stream::Out(output)) = &mut self.stream {
-            self.seen.1.clear();
             let (at, volume) = (place.get(), self.volume.as_str());
             output.seek((&self.client, volume), at, &mut self.random)?;
             (self.run, self.left) = (Run::default(), None);
@@ -630,22 +630,16 @@ impl File {
     }
 
     fn peek_best_effort(&mut self, len_max: usize) -> Result<Peek<'_>> {
-        if self.seen_at_cursor().is_none() {
-            let len = self.readable(len_max)?;
-            if len == 0 {
-                return Ok(Peek::End);
-            }
-            let mut bytes = std::mem::take(&mut self.seen.1);
-            bytes.resize(len, 0);
-            let read = self.random.read(self.cursor, &mut bytes)?;
+        if !self.seen.shows_next(self.cursor) {
+            let len = self.readable(self.cursor, len_max)?;
+            let mut bytes = self.seen.memory(len);
+            let read = if len == 0 { 0 } else { self.random.read(self.cursor, &mut bytes)? };
             bytes.truncate(read);
-            self.seen = (self.cursor, bytes);
-            if read == 0 {
-                return Ok(Peek::End);
-            }
+            self.seen = Seen::new(self.cursor, bytes);
         }
-        let seen = self.seen_at_cursor().expect("read just now");
-        Ok(Peek::Data(&seen[..seen.len().min(len_max)]))
+        let seen = self.seen.at(self.cursor).unwrap_or_default();
+        let seen = &seen[..seen.len().min(len_max)];
+        Ok(if seen.is_empty() { Peek::End } else { Peek::Data(seen) })
     }
 
     /// Passes `len` bytes that a peek has shown.
@@ -656,7 +650,9 @@ impl File {
         }
         let seen = match &mut self.stream {
             Some(Stream::In(input)) if input.position() == self.cursor => input.seen(),
-            _ => self.seen_at_cursor().map_or(0, <[u8]>::len),
+            // It has not followed yet.
+            Some(Stream::In(_)) => 0,
+            _ => self.seen.at(self.cursor).map_or(0, <[u8]>::len),
         };
         if len > seen {
             let what = format!("{len} bytes are more than the {seen} that were seen");
@@ -675,7 +671,7 @@ impl File {
         if bytes.is_empty() {
             return Ok(0);
         }
-        self.seen.1.clear();
+        self.seen.forget();
         if self.updates()? {
             let written = self.updater()?.write(bytes)?;
             self.cursor += written as u64;
@@ -772,17 +768,29 @@ impl File {
             return Err(problem(Code::Invalid, what, "write what shall be there"));
         }
         if len < recorded {
-            // A stream of this handle would be in the way.
+            // A stream of this handle would be in the way. It comes back with the next read or
+            // write, wherever that is.
             self.end_stream()?;
-            self.seen.1.clear();
+            self.run = Run { end: self.cursor, len: u64::MAX };
+            self.seen.forget();
             let size = Bytes::new(self.size);
             self.client.volume_cut(&self.volume, len)?;
             self.client.volume_resize(&self.volume, size)?;
             self.recorded = len.get();
-            // The stream comes back with the next read or write, wherever that is.
-            self.run = Run { end: self.cursor, len: u64::MAX };
         }
         Ok(())
+    }
+
+    /// The stream of the contract is opened again, at the cursor, before the program asks for
+    /// bytes. Where its part of the disk has gone to somebody else meanwhile, that is told when
+    /// they are asked for.
+    fn resume(&mut self) {
+        if let (Some(contract), None) = (self.contract, &self.stream)
+            && let Ok(stream) = self.begin_stream(contract)
+        {
+            self.stream = Some(stream);
+            (self.run, self.left) = (Run::default(), None);
+        }
     }
 
     /// Ends the handle; what was written is on the medium. A failed write that the
@@ -864,6 +872,7 @@ impl Seek for File {
             let what = format!("{by} from offset {from} is no place in a volume");
             problem(Code::Invalid, what, "seek to the start or behind it")
         })?;
+        self.seen.forget();
         self.cursor = place;
         Ok(place)
     }

@@ -1,7 +1,7 @@
 //! How a file is opened.
 //!
 //! Invariant: an open that fails leaves things as they were; a volume that it made is
-//! gone again.
+//! gone again. So what is recorded is forgotten last, when nothing else can be refused.
 
 use super::{Access, Contract, File, Random, Target};
 use crate::{Client, Code, Error, InTime, Problem, Result};
@@ -134,9 +134,8 @@ impl OpenOptions {
             file.set_in_time(self.in_time)?;
         }
         if self.truncate {
-            file.set_len(Bytes::ZERO)?;
-        }
-        if self.append {
+            // Where it ends then.
+        } else if self.append {
             file.cursor = file.recorded;
         } else if let Some(ring) = volume.ring.filter(|_| !access.write) {
             // What lies before was given up.
@@ -145,15 +144,16 @@ impl OpenOptions {
         if self.contract.is_some() {
             file.set_contract(self.contract)?;
         }
+        if self.truncate {
+            file.set_len(Bytes::ZERO)?;
+            file.resume();
+        }
         Ok(file)
     }
 
     /// A file outside the pool: it is read, as best effort, or under a contract that
     /// others on its disk can disturb.
     fn open_path(&self, client: Client, path: PathBuf) -> Result<File> {
-        let bad = |what: String, next: &str| {
-            Error::Problem(Box::new(Problem::new(Code::BadFile, what, next)))
-        };
         let name = path.display().to_string();
         if self.access.write
             || self.access.update
@@ -162,13 +162,13 @@ impl OpenOptions {
             || self.create.is_some()
         {
             let what = format!("{name} is a file outside the pool, and those are only read");
-            return Err(bad(what, "open it for reading, or name a volume"));
+            let next = "open it for reading, or name a volume";
+            return Err(Error::Problem(Box::new(Problem::new(Code::BadFile, what, next))));
         }
-        let opened = std::fs::File::open(&path);
-        let opened = opened.map_err(|error| bad(format!("{name}: {error}"), "correct the path"))?;
+        let opened = std::fs::File::open(&path)
+            .map_err(|cause| Error::Path { path: path.clone(), cause })?;
         let random = Random::of_file(client.clone(), opened);
         let mut file = File::new(client, name, random, Access { read: true, ..Access::default() });
-        file.path = Some(path);
         file.set_priority(self.priority)?;
         if self.in_time.is_some() {
             file.set_in_time(self.in_time)?;

@@ -100,6 +100,11 @@ impl Random {
         self.connection = None;
     }
 
+    /// The file outside the pool, where it is one.
+    pub fn plain(&self) -> Option<&std::fs::File> {
+        self.plain.as_ref()
+    }
+
     /// Whether it is a file outside the pool.
     pub fn is_plain(&self) -> bool {
         self.plain.is_some()

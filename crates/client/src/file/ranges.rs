@@ -92,7 +92,7 @@ impl File {
                 "write each range by itself, with write_at",
             ));
         }
-        self.seen.1.clear();
+        self.seen.forget();
         let end = self.random.write_ranges(ranges, self.size)?;
         self.recorded = self.recorded.max(end);
         Ok(())

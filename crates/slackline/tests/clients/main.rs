@@ -4,6 +4,7 @@
 mod aio;
 mod behaviours;
 mod examples;
+mod fresh;
 mod installed;
 mod outside;
 mod python;
