@@ -255,7 +255,8 @@ def open(
 ):
     """Opens a volume, under contract where a rate is given, else as best effort.
 
-    `mode` is one of r, w and a, with + or without, or flags as for `os.open`. `size` is
+    `mode` is one of r, w and a, with + or without, or flags as for `os.open`, of which those
+    that a volume does not know, `O_EXCL` for one, are a `ValueError`. `size` is
     the space of a volume that is made; `priority` that of `File.priority`, and
     `within` a contract of this handle alone as for `File.within`. With `update`, which takes
     a mode with +, the contract is for reading and writing at once: `File.read_at` and

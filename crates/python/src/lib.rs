@@ -105,6 +105,7 @@ impl Handle {
         update: bool,
         grow_to: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        check_flags(flags)?;
         let mode = flags & libc::O_ACCMODE;
         let mut open = File::options();
         open.read(mode != libc::O_WRONLY).write(mode != libc::O_RDONLY);
@@ -220,7 +221,8 @@ impl Handle {
         let lent = Lent::to_fill(buffer)?;
         let (data, len) = (lent.address(), lent.len());
         let place = place_from(place)?;
-        self.ask(py, |file| {
+        // What is held may be moved to make room for what comes.
+        self.change(py, |file| {
             if len == 0 {
                 return Ok(0);
             }
@@ -416,7 +418,23 @@ enum Seen {
     End,
 }
 
-/// A place of a volume, which is not beyond what can be one.
+/// What is asked for and cannot be done is refused, as the library for C refuses it.
+fn check_flags(flags: i32) -> PyResult<()> {
+    // What says nothing about a volume.
+    let silent = libc::O_CLOEXEC | libc::O_LARGEFILE | libc::O_NOCTTY | libc::O_NOFOLLOW;
+    let known = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND | silent;
+    if flags & libc::O_EXCL != 0 {
+        return Err(PyValueError::new_err(
+            "the flag O_EXCL: whether this open has made the volume cannot be told; make it with \
+             `slackline volume create`, which refuses a name that another has",
+        ));
+    }
+    match flags & !known {
+        0 => Ok(()),
+        other => Err(PyValueError::new_err(format!("a volume knows no flag {other:#o}"))),
+    }
+}
+
 /// The memory of several ranges, each with its place.
 fn lent(
     ranges: &[(u64, Bound<'_, PyAny>)],
@@ -425,6 +443,7 @@ fn lent(
     ranges.iter().map(|(place, memory)| Ok((place_from(*place)?, lend(memory)?))).collect()
 }
 
+/// A place of a volume, which is not beyond what can be one.
 fn place_from(place: u64) -> PyResult<Bytes> {
     Bytes::from_outside(place).map_err(|_| PyValueError::new_err("no volume has such a place"))
 }

@@ -3,7 +3,8 @@
 
 use crate::driver;
 use crate::installed::{built, prefix, root, run};
-use crate::support::Scratch;
+use crate::outside;
+use crate::support::{Scratch, noise};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -61,6 +62,73 @@ fn arrays_of_numpy_are_written_filled_and_laid_over_the_window_by_python() {
     let said = run(python().arg(driver("arrays.py")).arg(dir.path("s.sock")));
     assert_eq!(said, "written\nread\nseen\ntasks\n");
 }
+
+/// Its stream is carried over a socket, into memory that moves when more comes.
+#[test]
+fn nothing_moves_the_bytes_under_a_view_of_a_file_outside_the_pool() {
+    let dir = Scratch::new();
+    let Some(_daemon) = outside::serve(&dir) else { return };
+    outside::lay(&dir.text("film"), &noise(1, 2_000_000).bytes());
+    let script = dir.path("view.py");
+    std::fs::write(&script, VIEW).unwrap();
+    let said = run(python().arg(script).arg(dir.path("s.sock")).arg(dir.path("film")));
+    assert_eq!(said, "held\n");
+}
+
+const VIEW: &str = r#"
+import sys
+import slackline
+
+own = {"socket": sys.argv[1]}
+terms = {"rate": "1MB/s", "block": "64KiB", "burst": "1MiB"}
+with slackline.open(sys.argv[2], **terms, **own) as film:
+    view = film.peek(1000)
+    before = bytes(view)
+    try:
+        film.read_at(600_000, bytearray(1))
+        raise SystemExit("moved under a view")
+    except BufferError:
+        pass
+    assert bytes(view) == before
+    view.release()
+    assert film.read_at(600_000, bytearray(1)) == 1
+print("held")
+"#;
+
+#[test]
+fn a_flag_that_a_volume_does_not_know_is_refused_by_python() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let script = dir.path("flags.py");
+    std::fs::write(&script, FLAGS).unwrap();
+    let said = run(python().arg(script).arg(dir.path("s.sock")));
+    assert_eq!(said, "refused\n");
+}
+
+const FLAGS: &str = r#"
+import os, sys
+import slackline
+
+own = {"socket": sys.argv[1], "size": 1 << 20}
+plain = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
+with slackline.open("v", plain, **own) as file:
+    file.write(b"bytes")
+for flag in ("O_EXCL", "O_DIRECT", "O_SYNC", "O_NONBLOCK", "O_TMPFILE"):
+    try:
+        slackline.open("v", os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, flag), **own)
+        raise SystemExit(flag + " is taken")
+    except ValueError as error:
+        assert "flag" in str(error), error
+for mode in ("x", "xb"):
+    try:
+        slackline.open("v", mode, **own)
+        raise SystemExit(mode + " is taken")
+    except ValueError:
+        pass
+with slackline.open("v", os.O_RDONLY, **own) as file:
+    assert file.read() == b"bytes"
+print("refused")
+"#;
 
 const MORE: &str = r#"
 import asyncio, io, sys, threading
