@@ -252,6 +252,12 @@ impl Client {
         http::call(&self.socket, "PATCH", &volume_path(name), Some(&resize))
     }
 
+    /// Cuts what is recorded to `length`, durably; all space of the volume stays reserved.
+    pub fn volume_truncate(&self, name: &str, length: Bytes) -> Result<Volume> {
+        let cut = VolumeResize { size_bytes: length, keep_space: true, ..VolumeResize::default() };
+        http::call(&self.socket, "PATCH", &volume_path(name), Some(&cut))
+    }
+
     /// Says whose a volume is and who may do what with it, durably. What is open stays
     /// open.
     pub fn volume_access(&self, name: &str, access: &Access) -> Result<Volume> {

@@ -20,7 +20,7 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         | Op::RingCreate { size, .. }
         | Op::VolumeResize { size, .. }
         | Op::VolumeResizeWithin { size, .. } => bytes("size", *size),
-        Op::VolumeExtend { length, .. } => bytes("length", *length),
+        Op::VolumeExtend { length, .. } | Op::VolumeTruncate { length, .. } => bytes("length", *length),
         Op::Staged(op) => check(op),
         Op::VolumeService { service, .. } | Op::HandleOpen { service, .. } => service.check(),
         Op::Block { rate, .. } => match rate.checked() {

@@ -214,6 +214,7 @@ impl Node {
             | Op::RingKeep { .. }
             | Op::VolumeResize { .. }
             | Op::VolumeResizeWithin { .. }
+            | Op::VolumeTruncate { .. }
             | Op::VolumeAccess { .. }
             | Op::VolumeRename { .. }
             | Op::VolumeExtend { .. }

@@ -113,7 +113,7 @@ impl State {
                 if *length > volume.end().get() || *length < volume.start().get() {
                     return Err("a volume's length is beyond its space");
                 }
-                volume.length = *length;
+                volume.set_length(*length);
             }
             Change::Written { volume, first, count, blocks } => {
                 let volume = self.written_in(*volume, *first, *count)?;
@@ -304,15 +304,8 @@ impl State {
     }
     /// Nothing was ever written behind the ends of what is recorded.
     pub(crate) fn forget_behind_ends(&mut self) {
-        for volume in self.volumes.values_mut().filter(|volume| !volume.is_ring()) {
-            let from = (volume.length / EXTENT.get()) as u32;
-            for index in from..volume.written.len() as u32 {
-                if volume.written[index as usize] > 0 || volume.scattered.contains_key(&index) {
-                    let blocks = volume.recorded_blocks(index).expect("an extent of the volume");
-                    volume.set(index, blocks);
-                }
-            }
-        }
+        let volumes = self.volumes.values_mut().filter(|volume| !volume.is_ring());
+        volumes.for_each(Volume::forget_behind_end);
     }
     /// The volume, where it has all of these extents.
     fn written_in(

@@ -406,6 +406,23 @@ impl Store {
         }
         Ok(())
     }
+    /// What is recorded of a volume from `length` on is gone, to the byte; all of its space stays
+    /// with it. No read or write beyond `length` may be on its way.
+    pub fn truncate(&mut self, id: VolumeId, length: Bytes) -> Result<(), StoreError> {
+        self.check_writable()?;
+        let volume = self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
+        if volume.is_ring() {
+            return Err(StoreError::RingResized);
+        }
+        if length < volume.length() {
+            self.recording.forget(id);
+            // Before what was written since, which a record has behind its changes.
+            self.stage(Change::Length { volume: id, length: length.get() });
+            self.ahead.remove(&id);
+            self.touch(id);
+        }
+        Ok(())
+    }
     /// Removes a volume. No read or write of it may be on its way.
     pub fn delete(&mut self, id: VolumeId) -> Result<(), StoreError> {
         self.check_writable()?;

@@ -169,6 +169,27 @@ impl Volume {
             self.scattered.insert(index, blocks);
         }
     }
+    /// What is recorded ends here. What lay behind that, where it is less than before, was never
+    /// written: no old byte comes back when the end moves on.
+    pub(crate) fn set_length(&mut self, length: u64) {
+        let is_cut = length < self.length && !self.is_ring();
+        self.length = length;
+        if is_cut {
+            self.recorded.cut(Bytes::new(length));
+            self.forget_behind_end();
+        }
+    }
+    /// Nothing was ever written behind the end of what is recorded.
+    pub(crate) fn forget_behind_end(&mut self) {
+        let last = (self.length / EXTENT.get()) as u32;
+        if let Some(blocks) = self.recorded_blocks(last) {
+            self.set(last, blocks);
+        }
+        self.scattered.split_off(&last.saturating_add(1));
+        if let Some(behind) = self.written.get_mut(last as usize + 1..) {
+            behind.fill(0);
+        }
+    }
     /// All blocks of all extents were written. The extents of which more is recorded by that, and those
     /// that are [ahead](Self::is_ahead) now and were not full.
     ///

@@ -223,6 +223,9 @@ pub struct VolumeResize {
     /// Recorded data beyond that size may be lost; otherwise it is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_cut: bool,
+    /// All space stays reserved: recorded data beyond that size is lost, and nothing else changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_space: bool,
     /// At least this size: a volume that is as large already stays as it is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub grow_only: bool,

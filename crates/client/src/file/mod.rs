@@ -773,9 +773,7 @@ impl File {
             self.end_stream()?;
             self.run = Run { end: self.cursor, len: u64::MAX };
             self.seen.forget();
-            let size = Bytes::new(self.size);
-            self.client.volume_cut(&self.volume, len)?;
-            self.client.volume_resize(&self.volume, size)?;
+            self.size = self.client.volume_truncate(&self.volume, len)?.size_bytes.get();
             self.recorded = len.get();
         }
         Ok(())

@@ -198,7 +198,8 @@ pub(super) async fn volume_show(
 /// Grow or shrink a volume, also while it is in use. To less than what is recorded only
 /// where the request says that it may be cut, and nobody uses it; else to a size behind which
 /// nobody is at work, and which leaves each writer room for 10 s of its contract. What open streams
-/// were promised holds on the new size, or the request is refused.
+/// were promised holds on the new size, or the request is refused. Or cut what is recorded alone
+/// (`keep_space`), in one step: nobody else gets the space.
 #[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes",
     params(("name" = String, Path, description = "The name of the volume"),
         ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
@@ -235,6 +236,11 @@ pub(super) async fn volume_resize(
     control.permit(&peer, &name, Act::Write)?;
     // The same one to the end, whatever has its name by then.
     let name = control.entry.0.known(name);
+    if request.keep_space {
+        let cut = calls::VolumeTruncate { name: name.clone(), length: size };
+        control.by(&peer).call(staged.op(cut)).await?;
+        return Ok(Json(control.after(&peer, &name)?));
+    }
     resized(&control, &peer, (&name, size, how), staged).await?;
     if !request.length_bytes.is_zero() {
         let extend = calls::VolumeExtend { name: name.clone(), length: request.length_bytes };

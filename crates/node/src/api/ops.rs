@@ -110,6 +110,9 @@ operations! {
     /// The same, where the contracts on the volume come to no more than they may:
     /// [`Error::BeyondShare`] or [`Error::BeyondMemory`] otherwise, and nothing changes.
     VolumeResizeWithin { name: String, size: Bytes, may_cut: bool, rooms: Vec<ContractRoom> } => (), done;
+    /// What is recorded from `length` on is lost, where nobody uses the volume; its space stays with
+    /// it. [`Reply::Done`], durable.
+    VolumeTruncate { name: String, length: Bytes } => (), done;
     /// Say whose a volume is and who may do what with it, from now on; what is open stays
     /// open. [`Reply::Done`], durable.
     VolumeAccess { name: String, access: Access } => (), done;

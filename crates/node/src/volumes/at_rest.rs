@@ -113,6 +113,7 @@ fn needs_rest(op: &Op) -> [Option<&str>; 2] {
         Op::VolumeRename { name, to, .. } => [Some(name), Some(to)],
         Op::VolumeResize { name, .. }
         | Op::VolumeResizeWithin { name, .. }
+        | Op::VolumeTruncate { name, .. }
         | Op::VolumeDelete { name, .. }
         | Op::VolumeService { name, .. } => [Some(name), None],
         Op::HandleOpen { volume, .. }

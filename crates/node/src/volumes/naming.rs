@@ -97,6 +97,7 @@ impl Node {
             Op::VolumeResizeWithin { name, size, may_cut, rooms } => {
                 self.resize(now, &name, (size, may_cut), &rooms)
             }
+            Op::VolumeTruncate { name, length } => self.truncate(now, &name, length),
             Op::VolumeAccess { name, access } => self.give_away(who, &name, access),
             Op::VolumeRename { name, to, replace, keep_as, is, only, keep_directory } => {
                 let taken = Taken { replace, keep_as, only };
@@ -376,6 +377,32 @@ impl Node {
         }
         self.core.writes.note_change(volume);
         self.core.store.note_length(volume, length);
+        Ok(())
+    }
+
+    /// Cuts what is recorded where it is: a cut to a smaller size would give others the space, and
+    /// to get it back is another step.
+    fn truncate(&mut self, now: Instant, name: &str, length: Bytes) -> Result<(), Error> {
+        let volume = self.find(name)?;
+        let found = self.core.store.volume(volume).expect("just found");
+        let (size, recorded, called) = (found.size(), found.length(), String::from(found.name()));
+        if found.is_ring() {
+            return Err(not_on_a_ring("length"));
+        }
+        if length > recorded {
+            let rule = "at most what is recorded: write what shall be there";
+            return Err(Error::Invalid { what: "length", rule });
+        }
+        if found.placement().thin {
+            // Its places are everybody's again. The size takes none, so that it comes back.
+            self.resize(now, name, (length, true), &[])?;
+            return self.resize(now, name, (size, false), &[]);
+        }
+        self.check_idle(volume, &called)?;
+        self.core.abandon_moves(Some(volume));
+        self.core.store.truncate(volume, length)?;
+        self.core.writes.note_change(volume);
+        self.core.writes.ends.hides(&self.core.store, volume);
         Ok(())
     }
 

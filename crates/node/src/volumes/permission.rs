@@ -118,6 +118,7 @@ impl<'a> Wanted<'a> {
         match op {
             Op::VolumeResize { name, .. }
             | Op::VolumeResizeWithin { name, .. }
+            | Op::VolumeTruncate { name, .. }
             | Op::VolumeExtend { name, .. }
             // Whether he may read the other one, the copy looks at itself.
             | Op::VolumeCopied { name, .. } => Self::Of(name, Act::Write),

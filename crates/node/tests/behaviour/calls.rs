@@ -54,7 +54,8 @@ fn each_operation_is_answered_with_what_its_type_says() {
     let range = WriteRange::new(Bytes::ZERO, BLOCK);
     ask(on, calls::Write { volume: named("w"), range, span, priority: None });
     ask(on, calls::Sync {});
-    ask(on, calls::VolumeExtend { name: named("w"), length: Bytes::mib(2) });
+    ask(on, calls::VolumeExtend { name: named("w"), length: Bytes::mib(3) });
+    ask(on, calls::VolumeTruncate { name: named("w"), length: Bytes::mib(2) });
     let (volume, offset) = (named("w"), Bytes::ZERO);
     let read = ask(on, calls::Read { volume, offset, len: BLOCK, priority: None });
     assert!(on.bytes(read) == pattern(1, Bytes::ZERO, BLOCK));

@@ -30,6 +30,7 @@ mod status;
 mod streams_read;
 mod streams_write;
 mod tails;
+mod truncating;
 mod updates;
 mod volumes;
 mod volumes_in_use;

@@ -14,6 +14,7 @@ mod shim_calls;
 #[path = "../support/mod.rs"]
 mod support;
 mod surface;
+mod truncating;
 
 use behaviours::{ALL, Behaviour};
 use std::io::{BufRead, BufReader, Write};
