@@ -6,9 +6,9 @@
 //! at a time needs no such thread, and has none: its caller takes its answer from the socket, and
 //! the bytes of a read go to where they are wanted. Once there is the thread, it takes them all.
 
-use crate::{Error, InTime, Result, connection};
+use crate::{Error, InTime, Result, connection, interrupt};
 use rustix::net::sockopt;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::num::NonZeroU64;
@@ -68,6 +68,8 @@ struct Shared {
 struct Answers {
     ready: VecDeque<Completion>,
     over: Option<Error>,
+    /// Requests whose callers wait no more: their answers are nobody's.
+    abandoned: BTreeSet<u64>,
 }
 
 impl Shared {
@@ -76,6 +78,9 @@ impl Shared {
     }
 
     fn take(&self, head: Head, body: Vec<u8>) -> Result<()> {
+        if self.is_abandoned(head) {
+            return Ok(());
+        }
         let completion = match head {
             Head::ReadDone { tag } => Completion { tag: Tag(tag), result: Ok(body) },
             Head::WriteDone { tag } | Head::SyncDone { tag } => {
@@ -89,6 +94,27 @@ impl Shared {
         self.answers().ready.push_back(completion);
         self.news.notify_one();
         Ok(())
+    }
+
+    /// Nobody waits any more for the answer to this, which may have come just now.
+    fn abandon(&self, tag: u64) {
+        let mut answers = self.answers();
+        let before = answers.ready.len();
+        answers.ready.retain(|completion| completion.tag != Tag(tag));
+        if answers.ready.len() == before {
+            answers.abandoned.insert(tag);
+        }
+    }
+
+    /// Whether it answers what nobody waits for any more.
+    fn is_abandoned(&self, head: Head) -> bool {
+        match head {
+            Head::ReadDone { tag }
+            | Head::WriteDone { tag }
+            | Head::SyncDone { tag }
+            | Head::Failed { tag, .. } => self.answers().abandoned.remove(&tag),
+            _ => false,
+        }
     }
 
     fn end(&self, result: Result<()>) {
@@ -203,6 +229,7 @@ impl BestEffort {
     #[track_caller]
     pub fn take(&mut self) -> Result<Completion> {
         assert!(self.outstanding > 0, "no request is outstanding");
+        let until = self.within.and_then(|within| Instant::now().checked_add(within));
         let mut answers = self.shared.answers();
         loop {
             if let Some(completion) = answers.ready.pop_front() {
@@ -213,22 +240,7 @@ impl BestEffort {
             if let Some(error) = &answers.over {
                 return Err(error.again());
             }
-            answers = match self.within {
-                None => self.shared.news.wait(answers),
-                Some(within) => {
-                    let begun = self.shared.news.wait_timeout_while(answers, within, |answers| {
-                        answers.ready.is_empty() && answers.over.is_none()
-                    });
-                    match begun {
-                        Ok((_, waited)) if waited.timed_out() => {
-                            return Err(Error::Broken(io::ErrorKind::TimedOut.into()));
-                        }
-                        Ok((answers, _)) => Ok(answers),
-                        Err(error) => panic!("{error}"),
-                    }
-                }
-            }
-            .expect("no thread panics while it holds the answers");
+            answers = interrupt::news(&self.shared.news, answers, until)?;
         }
     }
 
@@ -259,6 +271,9 @@ impl BestEffort {
         if self.receiver.is_some() {
             self.begin(head, body)?;
             let taken = self.take();
+            if let Err(Error::Interrupted) = &taken {
+                self.shared.abandon(self.last_tag);
+            }
             // Where nothing comes any more, that of the next call is no other's.
             self.outstanding = 0;
             let bytes = taken?.result?;
@@ -277,6 +292,11 @@ impl BestEffort {
         let sent = self.send(head, body);
         let ended = match (self.answer(tag, into), sent) {
             (Ok(answered), _) => return answered,
+            // What comes next on it is the answer to this, whenever that is.
+            (Err(Error::Interrupted), Ok(())) => {
+                self.shared.abandon(tag);
+                return Err(Error::Interrupted);
+            }
             // The daemon may have said why before it went: its word is better than EPIPE.
             (Err(Error::Broken(_)), Err(error)) => error.into(),
             (Err(error), _) => error,
@@ -300,9 +320,16 @@ impl BestEffort {
     /// no more use.
     fn answer(&mut self, asked: u64, into: &mut [u8]) -> Result<Result<()>> {
         let mut incoming = Incoming::new(&self.connection, self.within);
-        let mut head = [0; HEAD_LEN];
-        incoming.fill(&mut head)?;
-        let (head, len) = Head::decode(&head).map_err(|error| Error::Garbled(error.to_string()))?;
+        let (head, len) = loop {
+            let mut head = [0; HEAD_LEN];
+            incoming.begin(&mut head)?;
+            let (head, len) =
+                Head::decode(&head).map_err(|error| Error::Garbled(error.to_string()))?;
+            if !self.shared.is_abandoned(head) {
+                break (head, len);
+            }
+            incoming.fill(&mut vec![0; len])?;
+        };
         match head {
             Head::ReadDone { tag } | Head::WriteDone { tag } | Head::SyncDone { tag }
                 if tag == asked =>
@@ -375,12 +402,26 @@ impl<'a> Incoming<'a> {
         Self { connection, until: within.map(|within| Instant::now() + within) }
     }
 
-    fn fill(&mut self, mut into: &mut [u8]) -> Result<()> {
+    /// The first part of a frame: before its first byte a signal may end the wait.
+    fn begin(&mut self, into: &mut [u8]) -> Result<()> {
+        self.fill_where(into, interrupt::asked)
+    }
+
+    fn fill(&mut self, into: &mut [u8]) -> Result<()> {
+        self.fill_where(into, || Ok(()))
+    }
+
+    fn fill_where(&mut self, mut into: &mut [u8], asked: impl Fn() -> Result<()>) -> Result<()> {
+        let whole = into.len();
         while !into.is_empty() {
             match self.connection.read(into) {
                 Ok(0) => return Err(Error::Broken(io::ErrorKind::UnexpectedEof.into())),
                 Ok(read) => into = &mut into[read..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    if into.len() == whole {
+                        asked()?;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Err(Error::Broken(io::ErrorKind::TimedOut.into()));
                 }

@@ -208,6 +208,10 @@ impl CarriedReader {
 
     pub fn seek(&mut self, to: Bytes) -> Result<Sought> {
         let seek = connection::asked(Head::Seek { tag: 1, offset: to })?;
+        connection::answered(self, |reader| reader.seek_to(seek))
+    }
+
+    fn seek_to(&mut self, seek: Head) -> Result<Sought> {
         while self.asked {
             self.receive(LOOK)?;
         }
@@ -319,13 +323,21 @@ impl CarriedReader {
 
     /// Closes the stream, and waits until that is done.
     pub fn close(mut self) -> Result<()> {
-        while self.asked {
-            self.receive(LOOK)?;
-        }
-        match self.ask(Head::Close)? {
-            (Head::Closed { .. }, _) => Ok(()),
-            (other, body) => Err(connection::unexpected(&mut self.connection, other, body)),
-        }
+        connection::answered(&mut self, |reader| {
+            while reader.asked {
+                reader.receive(LOOK)?;
+            }
+            match reader.ask(Head::Close)? {
+                (Head::Closed { .. }, _) => Ok(()),
+                (other, body) => Err(connection::unexpected(&mut reader.connection, other, body)),
+            }
+        })
+    }
+}
+
+impl connection::AsConnection for CarriedReader {
+    fn connection(&self) -> &UnixStream {
+        &self.connection
     }
 }
 

@@ -4,7 +4,8 @@
 //! to the caller before anything that was written behind it can be taken for
 //! accepted; a durable offset never goes back.
 
-use crate::{Error, Result, connection};
+use crate::patience::answer_within;
+use crate::{Error, Result, connection, interrupt};
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,6 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::Instant;
 use units::{Bytes, Duration};
 use wire::frame::{BODY_MAX, Head, VERSION, WRITES_MAX};
 
@@ -37,6 +39,8 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
+    /// Frames of any kind that have come.
+    frames: u64,
     /// `Write` frames without an answer.
     unanswered: usize,
     accepted: Bytes,
@@ -64,13 +68,42 @@ impl Shared {
             if let Some(error) = &state.over {
                 return Err(error.again());
             }
-            state = self.news.wait(state).expect("no thread panics while it holds the state");
+            state = interrupt::news(&self.news, state, None)?;
+        }
+        Ok(state)
+    }
+
+    /// The same for an answer: something of the daemon comes within [`answer_within`], again and
+    /// again until `done`, or no more answers are taken.
+    fn answered(&self, mut done: impl FnMut(&State) -> bool) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.state();
+        let mut heard = None;
+        let mut until = None;
+        while !done(&state) {
+            if let Some(error) = &state.over {
+                return Err(error.again());
+            }
+            if heard != Some(state.frames) {
+                (heard, until) = (Some(state.frames), Instant::now().checked_add(answer_within()));
+            }
+            match interrupt::news(&self.news, state, until) {
+                Ok(again) => state = again,
+                Err(error) => {
+                    let over = match &error {
+                        Error::Interrupted => interrupt::cut_off(),
+                        late => late.again(),
+                    };
+                    self.state().over.get_or_insert(over);
+                    return Err(error);
+                }
+            }
         }
         Ok(state)
     }
 
     fn take(&self, head: Head, body: &[u8]) -> Result<()> {
         let mut state = self.state();
+        state.frames += 1;
         match head {
             Head::Accepted { upto } if state.unanswered > 0 => {
                 state.accepted = upto;
@@ -121,6 +154,7 @@ impl CarriedWriter {
         let (connection, welcome) = connection::attach(socket, hello, &[])?;
         let Head::Welcome { offset, .. } = welcome else { unreachable!("attach gives a welcome") };
         let state = State {
+            frames: 0,
             unanswered: 0,
             accepted: offset,
             durable: offset,
@@ -167,7 +201,7 @@ impl CarriedWriter {
         self.answered()?;
         let before = self.shared.state().syncs;
         self.send(Head::Sync, &[])?;
-        let mut state = self.shared.wait(|state| state.syncs > before)?;
+        let mut state = self.answer(|state| state.syncs > before)?;
         state.failed = None;
         Ok(state.durable)
     }
@@ -179,7 +213,7 @@ impl CarriedWriter {
         self.answered()?;
         self.shared.state().sought = None;
         self.send(seek, &[])?;
-        let answer = self.shared.wait(|state| state.sought.is_some())?.sought.take();
+        let answer = self.answer(|state| state.sought.is_some())?.sought.take();
         answer.expect("waited for")
     }
 
@@ -193,13 +227,24 @@ impl CarriedWriter {
     pub fn close(mut self) -> Result<Bytes> {
         let answered = self.send_room().and_then(|()| self.answered());
         self.send(Head::Close, &[])?;
-        let durable = self.shared.wait(|state| state.closed)?.durable;
+        let durable = self.answer(|state| state.closed)?.durable;
         answered.map(|()| durable)
+    }
+
+    /// Waits for an answer ([`Shared::answered`]). Where none comes the connection ends: nothing more
+    /// goes into it.
+    fn answer(&self, done: impl FnMut(&State) -> bool) -> Result<MutexGuard<'_, State>> {
+        let answer = self.shared.answered(done);
+        if answer.as_ref().is_err_and(Error::ends_the_wait) {
+            // An error means that the daemon has gone already.
+            let _ = self.connection.shutdown(Shutdown::Both);
+        }
+        answer
     }
 
     /// Waits until all writes are answered; reports a failure that is not known.
     fn answered(&self) -> Result<()> {
-        let mut state = self.shared.wait(|state| state.unanswered == 0)?;
+        let mut state = self.answer(|state| state.unanswered == 0)?;
         match &mut state.failed {
             Some((error, known)) if !*known => {
                 *known = true;
@@ -211,7 +256,7 @@ impl CarriedWriter {
 
     /// The failure, once [`Self::accepted`] says how much went through.
     fn failed(&self) -> Result<Error> {
-        let mut state = self.shared.wait(|state| state.unanswered == 0)?;
+        let mut state = self.answer(|state| state.unanswered == 0)?;
         let (error, known) = state.failed.as_mut().expect("only a sync forgets a failure");
         *known = true;
         Ok(error.again())
@@ -220,7 +265,7 @@ impl CarriedWriter {
     fn send(&mut self, head: Head, body: &[u8]) -> Result<()> {
         connection::send(&mut self.connection, head, body).map_err(|error| {
             // The daemon may have said why before it went: its word is better than EPIPE.
-            match self.shared.wait(|_| false) {
+            match self.answer(|_| false) {
                 Err(said) => said,
                 Ok(_) => error.into(),
             }

@@ -2,11 +2,12 @@
 //! the frames that come in.
 
 use crate::patience::answer_within;
-use crate::{Error, Result};
+use crate::{Error, Result, interrupt};
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io::{self, IoSlice, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use units::Duration;
@@ -14,7 +15,7 @@ use wire::frame::{Decoder, HEAD_LEN, Head};
 use wire::{Code, Problem};
 
 /// Connects to the data socket, says hello and waits for the welcome. What is said on it from then on
-/// is waited for without end.
+/// is waited for without end, where nobody [says otherwise](answered).
 pub fn attach(socket: &Path, hello: Head, body: &[u8]) -> Result<(UnixStream, Head)> {
     let mut connection = connect(socket)?;
     // A daemon that has no place for the connection says so before it hears anything.
@@ -94,10 +95,78 @@ pub fn send(connection: &mut UnixStream, head: Head, body: &[u8]) -> io::Result<
     connection.write_all(&body[sent - HEAD_LEN..])
 }
 
+/// Does what waits for an answer: each part of it, and of what goes before it, has to come within
+/// [`answer_within`]. The connection ends where none comes, or a signal ends the wait: what comes on it
+/// later may be that answer.
+pub fn answered<C: AsConnection, T>(
+    of: &mut C,
+    ask: impl FnOnce(&mut C) -> Result<T>,
+) -> Result<T> {
+    let within = Some(answer_within());
+    let set = |connection: &UnixStream, within| {
+        connection.set_read_timeout(within)?;
+        connection.set_write_timeout(within)
+    };
+    set(of.connection(), within)?;
+    let answer = ask(of);
+    match &answer {
+        Err(error) if error.ends_the_wait() => {
+            // An error means that the daemon has gone already.
+            let _ = of.connection().shutdown(Shutdown::Both);
+        }
+        _ => set(of.connection(), None)?,
+    }
+    answer
+}
+
+/// What has a connection of its own.
+pub trait AsConnection {
+    fn connection(&self) -> &UnixStream;
+}
+
+/// Reads one part of a frame whole. Before its first byte a signal may end that, if there has been none
+/// of the frame.
+fn fill(connection: &mut UnixStream, into: &mut [u8]) -> Result<()> {
+    let mut done = 0;
+    while done < into.len() {
+        match connection.read(&mut into[done..]) {
+            Ok(0) => return Err(Error::Broken(io::ErrorKind::UnexpectedEof.into())),
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                if done == 0 {
+                    interrupt::asked()?;
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// All that comes until the connection ends, `most` bytes at the most.
+pub fn receive_all(connection: &mut UnixStream, most: usize) -> (Vec<u8>, Result<()>) {
+    let mut all = Vec::new();
+    let mut part = vec![0; 64 << 10];
+    while all.len() < most {
+        let room = part.len().min(most - all.len());
+        match connection.read(&mut part[..room]) {
+            Ok(0) => break,
+            Ok(read) => all.extend_from_slice(&part[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                if let Err(ended) = interrupt::asked() {
+                    return (all, Err(ended));
+                }
+            }
+            Err(error) => return (all, Err(error.into())),
+        }
+    }
+    (all, Ok(()))
+}
+
 /// The next head and the length of its body, which is still to be read.
 pub fn receive_head(connection: &mut UnixStream) -> Result<(Head, usize)> {
     let mut bytes = [0; HEAD_LEN];
-    connection.read_exact(&mut bytes)?;
+    fill(connection, &mut bytes)?;
     Head::decode(&bytes).map_err(|error| Error::Garbled(error.to_string()))
 }
 

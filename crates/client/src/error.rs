@@ -26,6 +26,9 @@ pub enum Error {
     Problem(Box<Problem>),
     /// The connection to the daemon broke.
     Broken(io::Error),
+    /// A signal has ended the call, as this process asked for
+    /// ([`when_interrupted`](crate::when_interrupted)). What it was to do may be done or not.
+    Interrupted,
     /// The daemon said something that cannot be understood.
     Garbled(String),
     /// The disk failed on these bytes of a stream: they are lost to this reader,
@@ -101,6 +104,7 @@ impl Error {
             Self::Broken(_) => {
                 "look at the daemon's messages; what it said is durable is kept".into()
             }
+            Self::Interrupted => "make the call again, if it shall still be done".into(),
             Self::Garbled(_) => "use a client and a daemon of the same version".into(),
             Self::Gap { .. } => "`slackline pool status` counts the errors of each disk".into(),
         }
@@ -115,8 +119,18 @@ impl Error {
             Self::Path { cause, .. } => cause.raw_os_error().unwrap_or(libc::EINVAL),
             Self::Problem(problem) => errno_of(problem.code),
             Self::Broken(_) => libc::ECONNRESET,
+            Self::Interrupted => libc::EINTR,
             Self::Garbled(_) => libc::EPROTO,
             Self::Gap { .. } => libc::EIO,
+        }
+    }
+
+    /// Whether it says that an answer was waited for and has not come.
+    pub(crate) fn ends_the_wait(&self) -> bool {
+        match self {
+            Self::Broken(cause) => is_late(cause),
+            Self::Interrupted => true,
+            _ => false,
         }
     }
 
@@ -145,6 +159,7 @@ impl Error {
             }
             Self::Problem(problem) => Self::Problem(problem.clone()),
             Self::Broken(cause) => Self::Broken(copy(cause)),
+            Self::Interrupted => Self::Interrupted,
             Self::Garbled(what) => Self::Garbled(what.clone()),
             &Self::Gap { offset, len } => Self::Gap { offset, len },
         }
@@ -215,6 +230,7 @@ impl fmt::Display for Error {
                 "the daemon does not answer: it hangs, or its process is stopped, or a disk hangs",
             ),
             Self::Broken(cause) => write!(f, "the connection to the daemon broke: {cause}"),
+            Self::Interrupted => f.write_str("a signal has ended the call"),
             Self::Garbled(what) => write!(f, "the daemon's answer cannot be understood: {what}"),
             Self::Gap { offset, len } => {
                 write!(f, "the disk failed on {len} at offset {}: a gap", offset.get())
@@ -241,7 +257,8 @@ impl From<Error> for io::Error {
                 cause.kind()
             }
             Error::Garbled(_) => io::ErrorKind::InvalidData,
-            Error::Gap { .. } => io::ErrorKind::Other,
+            // Whoever writes or reads all of something would make the call again for the other kind.
+            Error::Gap { .. } | Error::Interrupted => io::ErrorKind::Other,
             Error::Problem(problem) => match problem.code {
                 Code::VolumeFull | Code::PoolFull => io::ErrorKind::StorageFull,
                 Code::NoSuchVolume | Code::NoSuchStream => io::ErrorKind::NotFound,

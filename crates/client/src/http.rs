@@ -4,12 +4,12 @@
 use crate::{Error, Result, connection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 use wire::Problem;
 
 /// Longest answer that is read: a status of many thousand volumes fits.
-const ANSWER_MAX: u64 = 64 << 20;
+const ANSWER_MAX: usize = 64 << 20;
 const HEADERS_MAX: usize = 32;
 
 /// Calls the daemon; the answer is a JSON value.
@@ -44,11 +44,13 @@ pub fn exchange<B: Serialize>(
     // A daemon that has no place for the connection says so before it is asked, and closes
     // it: what it said counts for more than how that ended.
     let sent = connection.write_all(&request(method, path, body.as_deref()));
-    let mut answer = Vec::new();
-    let read = connection.take(ANSWER_MAX).read_to_end(&mut answer);
+    let (answer, read) = connection::receive_all(&mut connection, ANSWER_MAX);
     let (status, body) = match parse(&answer) {
         Ok(parsed) => parsed,
-        Err(error) => return Err(sent.err().or(read.err()).map_or(error, Error::from)),
+        Err(error) => {
+            let sent = sent.err().map(Error::from);
+            return Err(sent.or(read.err()).unwrap_or(error));
+        }
     };
     if (200..300).contains(&status) {
         return Ok(body.to_vec());

@@ -42,6 +42,7 @@ mod file_reader;
 mod growing;
 mod http;
 mod in_time;
+mod interrupt;
 mod line;
 mod naming;
 mod patience;
@@ -58,6 +59,7 @@ pub use best_effort::{BestEffort, Completion, Tag};
 pub use error::Error;
 pub use file::{Contract, File, OpenOptions, ReadRange, Target, are_apart};
 pub use in_time::{InTime, NoInTime};
+pub use interrupt::when_interrupted;
 pub use naming::{Durable, ENTRIES_MAX, Found, Replace, Which};
 pub use patience::set_answer_within;
 /// The longest name of a volume, in bytes.

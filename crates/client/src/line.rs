@@ -7,8 +7,9 @@
 //! Invariant: what the daemon said last is the reason why the line is over, where it
 //! said something.
 
-use crate::{Error, Result, Sought, connection};
-use rustix::event::{PollFd, PollFlags};
+use crate::patience::answer_within;
+use crate::{Error, Result, Sought, connection, interrupt};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags};
 use std::io::{self, IoSliceMut};
@@ -18,6 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Instant;
 use units::{Bytes, Duration};
 use wire::frame::{Decoder, HEAD_LEN, Head, VERSION};
 
@@ -68,6 +70,24 @@ pub struct Line {
     socket: UnixStream,
     state: Mutex<State>,
     news: Condvar,
+}
+
+/// How long the socket is waited for.
+#[derive(Clone, Copy, Debug)]
+enum Wait {
+    No,
+    /// Without end, where no time is said.
+    Until(Option<Instant>),
+}
+
+impl Wait {
+    /// Whether the call goes on that a signal has interrupted.
+    fn asked(self) -> Result<()> {
+        match self {
+            Self::No => Ok(()),
+            Self::Until(_) => interrupt::asked(),
+        }
+    }
 }
 
 /// A line, where its stream starts, and the two pieces of memory of its window.
@@ -121,7 +141,7 @@ impl Line {
                 // The daemon looks at the window after each of the frames that fill the
                 // socket: one bell more says nothing.
                 Err(Errno::AGAIN) if sent == 0 && matches!(head, Head::Bell) => return Ok(()),
-                Err(Errno::AGAIN) => self.poll(PollFlags::OUT),
+                Err(Errno::AGAIN) => self.poll_out(sent > 0)?,
                 Err(error) => return Err(self.reason(Error::Broken(error.into()))),
             }
         }
@@ -135,7 +155,7 @@ impl Line {
 
     /// Why the line is over; `otherwise` where nobody has said.
     fn reason(&self, otherwise: Error) -> Error {
-        match self.wait(|_| None::<()>) {
+        match self.answer(|_| None::<()>) {
             Err(said) => said,
             Ok(()) => otherwise,
         }
@@ -148,8 +168,39 @@ impl Line {
 
     /// Waits until `done` has what it wants, or until nothing more comes. It is asked
     /// again whenever something was heard.
-    pub fn wait<T>(&self, mut done: impl FnMut(&mut Heard) -> Option<T>) -> Result<T> {
+    pub fn wait<T>(&self, done: impl FnMut(&mut Heard) -> Option<T>) -> Result<T> {
+        self.wait_within(None, done)
+    }
+
+    /// The same for an answer: something of the daemon comes within [`answer_within`], again and again
+    /// until `done` has what it wants. The line is over where nothing comes, or a signal ends the wait:
+    /// what comes on it later may be that answer.
+    pub fn answer<T>(&self, done: impl FnMut(&mut Heard) -> Option<T>) -> Result<T> {
+        match self.wait_within(Some(answer_within()), done) {
+            Err(error) if error.ends_the_wait() => Err(self.end(error)),
+            answer => answer,
+        }
+    }
+
+    /// The line is over for this reason, which is told.
+    fn end(&self, reason: Error) -> Error {
+        let over = match &reason {
+            Error::Interrupted => interrupt::cut_off(),
+            late => late.again(),
+        };
+        self.state().over.get_or_insert(over);
+        self.news.notify_all();
+        self.shut();
+        reason
+    }
+
+    fn wait_within<T>(
+        &self,
+        within: Option<std::time::Duration>,
+        mut done: impl FnMut(&mut Heard) -> Option<T>,
+    ) -> Result<T> {
         let mut state = self.state();
+        let (mut frames, mut until) = (None, None);
         loop {
             if let Some(wanted) = done(&mut state.heard) {
                 return Ok(wanted);
@@ -157,14 +208,17 @@ impl Line {
             if let Some(over) = &state.over {
                 return Err(over.again());
             }
+            if let (Some(within), true) = (within, frames != Some(state.heard.frames)) {
+                frames = Some(state.heard.frames);
+                until = Instant::now().checked_add(within);
+            }
             match state.decoder.take() {
-                None => {
-                    let waited = self.news.wait(state);
-                    state = waited.expect("no thread panics while it holds the state");
-                }
+                None => state = interrupt::news(&self.news, state, until)?,
                 Some(decoder) => {
                     drop(state);
-                    state = self.receive(decoder, true).0;
+                    let received;
+                    (state, received) = self.receive(decoder, Wait::Until(until));
+                    received?;
                 }
             }
         }
@@ -174,7 +228,7 @@ impl Line {
     /// where it lies, and how soon it is there.
     pub fn seek(&self, to: Bytes) -> Result<(u64, Bytes, Sought)> {
         self.begin_seek(to)?;
-        self.wait(Heard::sought)?
+        self.answer(Heard::sought)?
     }
 
     /// Asks to go on at `to`; [`Heard::sought`] has the answer.
@@ -210,34 +264,47 @@ impl Line {
             && let Some(decoder) = state.decoder.take()
         {
             drop(state);
-            let more;
-            (state, more) = self.receive(decoder, false);
-            if !more {
+            let received;
+            (state, received) = self.receive(decoder, Wait::No);
+            if !matches!(received, Ok(true)) {
                 break;
             }
         }
         state
     }
 
-    /// Reads the socket once; false where nothing came without waiting.
-    fn receive(&self, mut decoder: Box<Decoding>, wait: bool) -> (MutexGuard<'_, State>, bool) {
-        let flags = if wait { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
-        let broken = |kind: io::ErrorKind| Err(Some(Error::Broken(kind.into())));
-        let read = loop {
+    /// Reads the socket once; false where nothing came without waiting, and an error where the wait has
+    /// ended, which is none of the line's.
+    fn receive(
+        &self,
+        mut decoder: Box<Decoding>,
+        wait: Wait,
+    ) -> (MutexGuard<'_, State>, Result<bool>) {
+        let flags = match wait {
+            Wait::Until(None) => RecvFlags::empty(),
+            _ => RecvFlags::DONTWAIT,
+        };
+        let broken = |kind: io::ErrorKind| Err(Error::Broken(kind.into()));
+        let mut received = Ok(true);
+        let heard = loop {
             match rustix::net::recv(&self.socket, decoder.0.want(), flags) {
                 Ok((0, _)) => break broken(io::ErrorKind::UnexpectedEof),
-                Ok((read, _)) => break Ok(read),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) if wait => self.poll(PollFlags::IN),
-                Err(Errno::AGAIN) => break Err(None),
-                Err(error) => break Err(Some(Error::Broken(error.into()))),
+                Ok((read, _)) => {
+                    let filled = decoder.0.filled(read);
+                    break filled.map_err(|error| Error::Garbled(error.to_string()));
+                }
+                Err(Errno::INTR) => received = wait.asked().map(|()| true),
+                Err(Errno::AGAIN) => match wait {
+                    Wait::No => received = Ok(false),
+                    Wait::Until(until) => {
+                        received = self.poll(PollFlags::IN, until).map(|()| true);
+                    }
+                },
+                Err(error) => break Err(Error::Broken(error.into())),
             }
-        };
-        let more = !matches!(read, Err(None));
-        let heard = match read {
-            Ok(read) => decoder.0.filled(read).map_err(|error| Error::Garbled(error.to_string())),
-            Err(None) => Ok(None),
-            Err(Some(error)) => Err(error),
+            if !matches!(received, Ok(true)) {
+                break Ok(None);
+            }
         };
         let mut state = self.state();
         match heard.and_then(|frame| match frame {
@@ -252,7 +319,7 @@ impl Line {
         }
         state.decoder = Some(decoder);
         self.news.notify_all();
-        (state, more)
+        (state, received)
     }
 
     /// How far the daemon has said that everything is on the medium.
@@ -260,9 +327,26 @@ impl Line {
         self.state().heard.durable
     }
 
-    fn poll(&self, flags: PollFlags) {
-        // Interrupted or not, whoever polls looks again.
-        let _ = rustix::event::poll(&mut [PollFd::new(&self.socket, flags)], None);
+    /// Waits until the daemon takes more of a frame, of which a part may have gone.
+    fn poll_out(&self, is_begun: bool) -> Result<()> {
+        let until = Instant::now().checked_add(answer_within());
+        match self.poll(PollFlags::OUT, until) {
+            // No other frame goes behind a part of one.
+            Err(error) if is_begun => Err(self.end(error)),
+            polled => polled,
+        }
+    }
+
+    /// Waits for the socket, but not beyond `until`. Whoever polls looks again.
+    fn poll(&self, flags: PollFlags, until: Option<Instant>) -> Result<()> {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        // What is longer than the system's times is waited for without end.
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match rustix::event::poll(&mut [PollFd::new(&self.socket, flags)], left.as_ref()) {
+            Ok(0) => Err(interrupt::late()),
+            Err(Errno::INTR) => interrupt::asked(),
+            _ => Ok(()),
+        }
     }
 
     /// Ends the connection, for every thread that has this line.
@@ -338,6 +422,10 @@ fn receive_with(connection: &UnixStream, fds: &mut Vec<OwnedFd>) -> Result<(Head
         let mut room = [IoSliceMut::new(&mut bytes[have..])];
         let flags = RecvFlags::CMSG_CLOEXEC;
         let got = match rustix::net::recvmsg(connection, &mut room, &mut control, flags) {
+            Err(Errno::INTR) if have == 0 => {
+                interrupt::asked()?;
+                continue;
+            }
             Err(Errno::INTR) => continue,
             got => got.map_err(|error| Error::Broken(error.into()))?,
         };

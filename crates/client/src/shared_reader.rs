@@ -260,7 +260,7 @@ impl SharedReader {
 
     pub fn close(self) -> Result<()> {
         self.line.send(Head::Close)?;
-        self.line.wait(|heard| heard.closed.then_some(()))
+        self.line.answer(|heard| heard.closed.then_some(()))
     }
 
     /// The next piece, where it is there.

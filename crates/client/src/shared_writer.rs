@@ -119,7 +119,7 @@ impl SharedWriter {
 
     pub fn sync(&mut self) -> Result<Bytes> {
         let before = self.begin_sync()?;
-        let durable = self.line.wait(|heard| (heard.syncs > before).then_some(heard.durable))?;
+        let durable = self.line.answer(|heard| (heard.syncs > before).then_some(heard.durable))?;
         Ok(durable.max(self.durable()))
     }
 
@@ -138,7 +138,7 @@ impl SharedWriter {
     /// Waits for the answer to a sync that was asked for. What it was, the next one says.
     #[cfg(feature = "tokio")]
     pub fn end_sync(&self, before: u64) {
-        let _ = self.line.wait(|heard| (heard.syncs > before).then_some(()));
+        let _ = self.line.answer(|heard| (heard.syncs > before).then_some(()));
     }
 
     /// What the sync that was asked for has come to, where it was answered.
@@ -180,7 +180,7 @@ impl SharedWriter {
 
     pub fn close(self) -> Result<Bytes> {
         self.begin_close()?;
-        self.line.wait(|heard| heard.closed.then_some(heard.durable))
+        self.line.answer(|heard| heard.closed.then_some(heard.durable))
     }
 
     /// Asks for the stream to be closed.

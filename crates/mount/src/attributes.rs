@@ -122,6 +122,6 @@ pub fn errno(error: &Error) -> Errno {
             Code::VolumeBusy => Errno::EBUSY,
             _ => Errno::from_i32(error.errno()),
         },
-        Error::Path { .. } | Error::Gap { .. } => Errno::EIO,
+        Error::Path { .. } | Error::Interrupted | Error::Gap { .. } => Errno::EIO,
     }
 }

@@ -3,6 +3,9 @@
     async with await slackline.aio.open("video", rate="2MB/s") as video:
         while data := await video.read(1 << 16):
             ...
+
+No signal reaches a call on a thread: a task that is cancelled waits for its call to end, and so does the
+program.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 //! Errors as Python raises them: an `OSError` with what to do next, and the figures
 //! where admission refused.
 
+use crate::interrupt;
 use pyo3::create_exception;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -17,6 +18,11 @@ create_exception!(
 
 /// The exception of an error.
 pub fn raise(py: Python<'_>, error: &client::Error) -> PyErr {
+    if matches!(error, client::Error::Interrupted)
+        && let Some(raised) = interrupt::raised()
+    {
+        return raised;
+    }
     let raised = Error::new_err((error.errno(), error.to_string()));
     match describe(py, &raised, error) {
         Ok(()) => raised,

@@ -3,10 +3,12 @@
 //!
 //! Invariants: every call that may wait does so without the interpreter's lock, and
 //! takes the handle's lock only then; while a view of the bytes is in use, no call moves
-//! them; a call on a closed handle is a `ValueError`.
+//! them; a call on a closed handle is a `ValueError`; one by the handler of a signal on the handle
+//! whose call it has interrupted is a `RuntimeError`, as with Python's own buffers.
 #![allow(unsafe_code)] // what Python hands over as a buffer is a pointer
 
 mod error;
+mod interrupt;
 mod lent;
 mod view;
 
@@ -15,19 +17,22 @@ use client::units::{Bytes, Duration, Outside, Rate};
 use client::{Contract, File, InTime, Peek, Piece, ReadRange};
 use error::{Error, raise};
 use lent::Lent;
-use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyString};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use view::View;
 
 /// An open volume.
 #[pyclass(frozen, module = "slackline._slackline")]
 pub struct Handle {
     file: Mutex<Option<File>>,
+    /// The thread that has the file.
+    user: Mutex<Option<ThreadId>>,
     /// Views that are in use.
     views: AtomicUsize,
 }
@@ -36,6 +41,7 @@ pub struct Handle {
 enum Failure {
     Closed,
     Viewed,
+    Nested,
     File(client::Error),
 }
 
@@ -52,12 +58,39 @@ impl Failure {
             Self::Viewed => {
                 PyBufferError::new_err("a view of the bytes is in use; release it first")
             }
+            Self::Nested => {
+                PyRuntimeError::new_err("a handler of a signal has interrupted a call of this file")
+            }
             Self::File(error) => raise(py, &error),
         }
     }
 }
 
+/// The file, for one call.
+struct Taken<'a> {
+    file: MutexGuard<'a, Option<File>>,
+    user: &'a Mutex<Option<ThreadId>>,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        *self.user.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
 impl Handle {
+    /// The file, when no other thread has it.
+    fn take(&self) -> Result<Taken<'_>, Failure> {
+        let own = Some(std::thread::current().id());
+        let user = || self.user.lock().unwrap_or_else(PoisonError::into_inner);
+        if *user() == own {
+            return Err(Failure::Nested);
+        }
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        *user() = own;
+        Ok(Taken { file, user: &self.user })
+    }
+
     /// Asks the file something, without the interpreter's lock.
     fn ask<T: Send>(
         &self,
@@ -65,8 +98,8 @@ impl Handle {
         what: impl FnOnce(&mut File) -> Result<T, Failure> + Send,
     ) -> PyResult<T> {
         let done = py.detach(|| {
-            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-            what(file.as_mut().ok_or(Failure::Closed)?)
+            let mut taken = self.take()?;
+            what(taken.file.as_mut().ok_or(Failure::Closed)?)
         });
         done.map_err(|failure| failure.raise(py))
     }
@@ -135,7 +168,11 @@ impl Handle {
             open.grow_to(bytes(limit)?);
         }
         let file = py.detach(|| open.open(target)).map_err(|error| raise(py, &error))?;
-        Ok(Self { file: Mutex::new(Some(file)), views: AtomicUsize::new(0) })
+        Ok(Self {
+            file: Mutex::new(Some(file)),
+            user: Mutex::default(),
+            views: AtomicUsize::new(0),
+        })
     }
 
     fn readinto(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -401,11 +438,11 @@ impl Handle {
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let closed = py.detach(|| {
-            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut taken = self.take()?;
             if self.views.load(Ordering::Acquire) > 0 {
                 return Err(Failure::Viewed);
             }
-            Ok(file.take().map_or(Ok(()), File::close)?)
+            Ok(taken.file.take().map_or(Ok(()), File::close)?)
         });
         closed.map_err(|failure| failure.raise(py))
     }
@@ -504,6 +541,7 @@ where
 
 #[pymodule]
 fn _slackline(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    interrupt::begin();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("Error", module.py().get_type::<Error>())?;
     module.add_class::<Handle>()

@@ -3,6 +3,7 @@
 //! Invariants: the connection is made when it is first needed; no request is
 //! outstanding between calls; what was written and not synced is remembered.
 
+use crate::patience::answer_within;
 use crate::{BestEffort, Client, Error, InTime, Result};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -86,11 +87,13 @@ impl Random {
     pub fn connection(&mut self) -> Result<&mut BestEffort> {
         if self.connection.is_none() {
             let (client, volume) = (&self.client, &self.volume);
-            self.connection = Some(match (self.in_time, self.priority) {
+            let mut made = match (self.in_time, self.priority) {
                 (Some(contract), _) => client.best_effort_in_time(volume, contract)?,
                 (None, Some(priority)) => client.best_effort_as(volume, priority)?,
                 (None, None) => client.best_effort(volume)?,
-            });
+            };
+            made.set_answer_within(answer_within());
+            self.connection = Some(made);
         }
         Ok(self.connection.as_mut().expect("made just now"))
     }
@@ -155,8 +158,10 @@ impl Random {
         }
         let room = (BODY_MAX - (offset % SECTOR) as usize).min((size - offset) as usize);
         let len = bytes.len().min(room);
-        self.connection()?.write_at(Bytes::new(offset), &bytes[..len])?;
+        self.connection()?;
+        // It may be done, also where its answer does not come.
         self.dirty = true;
+        self.connection()?.write_at(Bytes::new(offset), &bytes[..len])?;
         Ok(len)
     }
 

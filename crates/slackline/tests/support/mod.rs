@@ -200,6 +200,26 @@ impl Daemon {
         signal(self.child.id(), name);
     }
 
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Stops its process, and waits until no thread of it goes on.
+    pub fn stop(&self) {
+        self.signal("STOP");
+        let tasks = format!("/proc/{}/task", self.child.id());
+        wait_until(|| {
+            std::fs::read_dir(&tasks).unwrap().all(|task| {
+                let stat = std::fs::read_to_string(task.unwrap().path().join("stat"));
+                // Behind the name, which may have brackets of its own.
+                stat.is_ok_and(|stat| {
+                    stat.rsplit_once(") ").is_some_and(|it| it.1.starts_with('T'))
+                })
+            })
+        });
+    }
+
     /// Ends its standard input and waits for its end: the exit code.
     pub fn end_input(mut self) -> Option<i32> {
         drop(self.input.take());
