@@ -5,8 +5,10 @@ use crate::patience::answer_within;
 use crate::{Error, Result, interrupt};
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use std::io::{self, IoSlice, Read, Write};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sendmsg,
+};
+use std::io::{self, IoSlice, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -80,19 +82,27 @@ pub fn pause(span: Duration) -> Head {
 }
 
 /// Sends one frame, head and body in one go where the kernel takes them.
-pub fn send(connection: &mut UnixStream, head: Head, body: &[u8]) -> io::Result<()> {
-    let head = head.encode(body.len());
-    let mut sent = 0;
-    while sent < HEAD_LEN {
-        let slices = [IoSlice::new(&head[sent..]), IoSlice::new(body)];
-        match connection.write_vectored(&slices) {
+pub fn send(connection: &UnixStream, head: Head, body: &[u8]) -> io::Result<()> {
+    send_all(connection, &head.encode(body.len()), body)
+}
+
+/// Sends these bytes, and those behind them. A daemon that is gone is an error, and no signal, which would
+/// end a program that does not ignore it.
+pub fn send_all(connection: &UnixStream, mut first: &[u8], mut behind: &[u8]) -> io::Result<()> {
+    while !(first.is_empty() && behind.is_empty()) {
+        let parts = [IoSlice::new(first), IoSlice::new(behind)];
+        let mut nothing = SendAncillaryBuffer::default();
+        match sendmsg(connection, &parts, &mut nothing, SendFlags::NOSIGNAL) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(n) => sent += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Ok(sent) => {
+                let of_first = sent.min(first.len());
+                (first, behind) = (&first[of_first..], &behind[sent - of_first..]);
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    connection.write_all(&body[sent - HEAD_LEN..])
+    Ok(())
 }
 
 /// Does what waits for an answer: each part of it, and of what goes before it, has to come within

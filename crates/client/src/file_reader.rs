@@ -6,7 +6,7 @@ use crate::{Client, Error, Result, connection};
 use rustix::fs::OFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::fs::{File, OpenOptions};
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -85,8 +85,7 @@ impl Client {
         let mut connection = connection::connect(&socket)?;
         let request = FileOpen { contract, start_bytes: start };
         let body = serde_json::to_vec(&request).expect("messages are JSON");
-        connection.write_all(&Head::HelloFile { version: VERSION }.encode(body.len()))?;
-        connection.write_all(&body)?;
+        connection::send(&connection, Head::HelloFile { version: VERSION }, &body)?;
         let (mut head, mut body) = receive(&mut connection)?;
         if head == Head::Give {
             give(&connection, &Head::Given.encode(0), file)?;

@@ -4,7 +4,6 @@
 use crate::{Error, Result, connection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::Write;
 use std::path::Path;
 use wire::Problem;
 
@@ -43,7 +42,7 @@ pub fn exchange<B: Serialize>(
     let body = body.map(|body| serde_json::to_vec(body).expect("messages are JSON"));
     // A daemon that has no place for the connection says so before it is asked, and closes
     // it: what it said counts for more than how that ended.
-    let sent = connection.write_all(&request(method, path, body.as_deref()));
+    let sent = connection::send_all(&connection, &request(method, path, body.as_deref()), &[]);
     let (answer, read) = connection::receive_all(&mut connection, ANSWER_MAX);
     let (status, body) = match parse(&answer) {
         Ok(parsed) => parsed,

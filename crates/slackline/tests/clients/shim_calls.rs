@@ -670,3 +670,29 @@ int main(int argc, char **argv) {
         assert_eq!(said.matches(&words).count(), 1, "at {rate:?}: {said}");
     }
 }
+
+/// Whoever writes to a daemon that is gone hears so, and is not ended by a signal.
+#[test]
+fn a_daemon_that_is_gone_is_an_error_and_no_signal() {
+    let (dir, daemon) = served();
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+int main(int argc, char **argv) {
+    (void)argc;
+    int fd = opened(argv[2], O_WRONLY | O_CREAT);
+    put(fd, "written");
+    kill(atoi(argv[1]), SIGKILL);
+    usleep(200000);
+    int failed = 0;
+    for (int i = 0; i < 100 && !failed; i++) failed = write(fd, "more", 4) < 0;
+    printf("%d\n", failed);
+    fflush(stdout);
+    _exit(0);
+}
+"#,
+    );
+    let (status, told, said) = ran(&dir, &program, "", &[&daemon.id().to_string(), "/slackline/v"]);
+    assert_eq!((status, &*told), (Some(0), "1\n"), "{said}");
+}
