@@ -372,21 +372,18 @@ async fn stream_open(
     ConnectInfo(peer): ConnectInfo<Peer>,
     Body(request): Body<api::StreamOpen>,
 ) -> Answered<Response> {
-    // A task of its own: the program may go at any moment, and then this future
-    // is dropped, but a stream that was opened must be known to the sessions.
-    let opened = tokio::spawn(open_stream(control.clone(), peer, request)).await;
-    let opened = opened.map_err(|_| fault())??;
+    let opened = open_stream(&control, peer, request).await?;
     Ok((StatusCode::CREATED, Json(opened)).into_response())
 }
 
-/// Opens a stream, and makes it known to the sessions: in a task of its own, since the asker may
-/// go at any moment.
+/// Opens a stream, and makes it known to the sessions. The asker may go at any moment: this is done
+/// to its end all the same, as every request (`control`).
 pub(crate) async fn open_stream(
-    control: Control,
+    control: &Control,
     owner: Peer,
     request: api::StreamOpen,
 ) -> Result<api::StreamOpened, Box<Problem>> {
-    let mut turn = Some(control.quotas.turn().await);
+    let mut turn = Some(control.quotas.turn(&owner).await);
     let ask = control.by(&owner);
     let mode = convert::mode(request.mode);
     let (volume, contract) = (request.volume, convert::contract(&request.contract));
@@ -420,7 +417,7 @@ pub(crate) async fn open_stream(
                 false => open_carried(&ask, opening).await,
             }
         };
-        let opened = control.quotas.decided(&mut turn, opened).await;
+        let opened = control.quotas.decided(&mut turn, &owner, opened).await;
         // A ring may have given up its first bytes since.
         match opened {
             Err(node::Error::GivenUp { start: now }) if request.start_bytes.is_none() => {
@@ -429,7 +426,7 @@ pub(crate) async fn open_stream(
             opened => break opened,
         }
     };
-    let (stream, window, shared) = opened.map_err(|error| refused(&control, &error))?;
+    let (stream, window, shared) = opened.map_err(|error| refused(control, &error))?;
     let shared_window = shared.is_some();
     let (buffered, grows_to) = (request.buffered, request.grows_to_bytes);
     let owned = owner.clone();
@@ -564,23 +561,22 @@ async fn stream_change(
     Body(request): Body<api::StreamChange>,
 ) -> Answered<Json<api::Stream>> {
     let contract = convert::contract(&request.contract);
-    let change = change_stream(control.clone(), peer.clone(), StreamId(id), contract);
-    tokio::spawn(change).await.map_err(|_| fault())??;
+    change_stream(&control, &peer, StreamId(id), contract).await?;
     find_stream(&control, &peer, id)
 }
 
 async fn change_stream(
-    control: Control,
-    peer: Peer,
+    control: &Control,
+    peer: &Peer,
     stream: StreamId,
     contract: node::Contract,
 ) -> Result<(), Box<Problem>> {
-    let Control { sessions, quotas, .. } = &control;
-    scope::promise(&peer, contract.rate)?;
-    let ask = control.by(&peer);
-    let mut turn = Some(quotas.turn().await);
-    quotas.owns_stream(&peer, sessions, stream)?;
-    let owner = sessions.owner(stream).unwrap_or(peer);
+    let Control { sessions, quotas, .. } = control;
+    scope::promise(peer, contract.rate)?;
+    let ask = control.by(peer);
+    let mut turn = Some(quotas.turn(peer).await);
+    quotas.owns_stream(peer, sessions, stream)?;
+    let owner = sessions.owner(stream).unwrap_or_else(|| peer.clone());
     let before = ask.0.stream(stream);
     let wish = |found: &StreamStatus| Wish::Stream(found.mode, contract);
     let terms = before.as_ref().and_then(|found| ask.0.terms(&found.volume, &wish(found)));
@@ -589,8 +585,8 @@ async fn change_stream(
         quotas.exceeded(&owner, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
     }
     let changed = ask.call(calls::StreamChange { stream, contract });
-    let changed = quotas.decided(&mut turn, changed).await;
-    let changed = changed.map_err(|error| refused(&control, &error))?;
+    let changed = quotas.decided(&mut turn, peer, changed).await;
+    let changed = changed.map_err(|error| refused(control, &error))?;
     let exceeded = quotas.exceeded(&owner, &*ask.0, sessions, &Asked::Nothing);
     let back = exceeded.zip(before).map(|(problem, before)| {
         let change = calls::StreamChange { stream, contract: before.contract };

@@ -2,10 +2,12 @@
 //!
 //! Invariants: accepting waits for no program; head and body of a request, the answer's
 //! being taken and the time between two requests have an end each (`limits`); a
-//! connection without a request under way gives way to others (`door`).
+//! connection without a request under way gives way to others (`door`). What was begun is done to
+//! its end with its turn and all else that it has of its user's, whether or not its client waits
+//! for it: else who asks and hangs up would have as much under way as he likes.
 
 use crate::api;
-use crate::door::{Door, Full, Guest, Kind};
+use crate::door::{self, Door, Full, Guest, Kind};
 use crate::ends::Whole;
 use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN, LAST_WORD_WITHIN};
 use crate::lock::Mutex;
@@ -28,6 +30,7 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -35,7 +38,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 use wire::Problem;
 use wire::control::PROBLEM_TYPE;
@@ -193,25 +196,40 @@ async fn answer(
         Ok(peer) => peer,
         Err(problem) => return Ok(not_let_in(problem)),
     };
-    let requests = seat.place().requests();
-    let turn = Turn::new(requests.acquire_owned().await.expect("never closed"));
+    let turn = Turn::new(seat.place().turn().await);
     let lane = carriage.lane.clone();
     request.extensions_mut().insert(turn.clone());
     request.extensions_mut().insert(player::Secret(caller.is_secret()));
     request.extensions_mut().insert(carriage);
     request.extensions_mut().insert(ConnectInfo(peer));
-    let mut answer = TowerToHyperService::new(router).call(request).await;
+    let mut answer = served(request, router, turn).await;
     if lane.is_promised() && !timely::is_here() {
         // Its body is carried by the threads that serve what is under contract.
         tokio::task::yield_now().await;
     }
-    if let Ok(answer) = &mut answer {
-        // What the daemon says of itself is so now; a cache would have to guess for how long.
-        let kept = answer.headers_mut().entry(header::CACHE_CONTROL);
-        kept.or_insert(HeaderValue::from_static("no-store"));
+    // What the daemon says of itself is so now; a cache would have to guess for how long.
+    let kept = answer.headers_mut().entry(header::CACHE_CONTROL);
+    kept.or_insert(HeaderValue::from_static("no-store"));
+    Ok(answer)
+}
+
+/// Does what is asked, to its end and with its turn, though the client may be gone by then, and this
+/// with him. What needs to wait for nothing is done here; for all else there is a task.
+async fn served(request: hyper::Request<Incoming>, router: Router, turn: Turn) -> Response {
+    let answer = TowerToHyperService::new(router).call(request);
+    let mut served = Box::pin(async move {
+        let Ok(answer) = answer.await;
+        turn.end();
+        answer
+    });
+    // Whoever looks again asks anew to be woken.
+    match poll_fn(|cx| Poll::Ready(served.as_mut().poll(cx))).await {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => {
+            let ended = tokio::spawn(served).await;
+            ended.unwrap_or_else(|_| api::Failure::from(api::fault()).into_response())
+        }
     }
-    turn.end();
-    answer
 }
 
 /// What is said to who shows no token that is good. He comes again with a new connection, which
@@ -227,11 +245,11 @@ fn not_let_in(problem: Box<Problem>) -> Response {
 /// A request's turn among those of its user: to be ended early by what takes in many bytes, which
 /// are counted as such.
 #[derive(Clone)]
-pub struct Turn(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+pub struct Turn(Arc<Mutex<Option<door::Turn>>>);
 
 impl Turn {
-    fn new(permit: OwnedSemaphorePermit) -> Self {
-        Self(Arc::new(Mutex::new(Some(permit))))
+    fn new(turn: door::Turn) -> Self {
+        Self(Arc::new(Mutex::new(Some(turn))))
     }
 
     /// Others have theirs from now on.

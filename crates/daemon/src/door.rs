@@ -13,7 +13,8 @@
 //!
 //! Invariants: no user has more than [`Guest`] gives him, all together no more than
 //! `all`, and the last few are for administrators; a place is free only when its
-//! connection is closed.
+//! connection is closed; a [`Turn`] comes back with the end of what is done in it, also
+//! where all connections of its user are closed before.
 
 use crate::limits::{
     CONNECTIONS_BY_TOKEN_DIVISOR, CONNECTIONS_FOR_ADMINISTRATORS, CONNECTIONS_PER_USER_DIVISOR,
@@ -22,7 +23,7 @@ use crate::limits::{
 use crate::lock::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// Whom a connection is counted as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,6 +56,14 @@ pub enum Full {
     GaveWay,
     /// The daemon stops.
     Stopping,
+}
+
+/// The turn of one request among those of its user, until dropped. It stands for the work that is
+/// done, not for the connection on which somebody waits for that.
+pub struct Turn {
+    door: Arc<Door>,
+    guest: Guest,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Tells a connection to leave; closed when it has.
@@ -224,6 +233,16 @@ impl Inside {
 }
 
 impl Book {
+    /// Forgets a user of whom nothing is left: no connection, and nothing that is done for him.
+    fn forget(&mut self, guest: Guest) {
+        let is_left = |user: &User| {
+            user.connections > 0 || user.requests.available_permits() < CONTROL_REQUESTS_PER_USER
+        };
+        if self.users.get(&guest).is_some_and(|user| !is_left(user)) {
+            self.users.remove(&guest);
+        }
+    }
+
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
@@ -284,10 +303,19 @@ impl Place {
         drop(left.expect("the place has the sender"));
     }
 
-    /// What the user's control requests take their turns by.
-    pub fn requests(&self) -> Arc<Semaphore> {
-        let book = self.door.book();
-        Arc::clone(&book.users[&self.guest].requests)
+    /// Waits until one more control request of the user's may be served.
+    pub async fn turn(&self) -> Turn {
+        let requests = Arc::clone(&self.door.book().users[&self.guest].requests);
+        let permit = Some(requests.acquire_owned().await.expect("never closed"));
+        Turn { door: Arc::clone(&self.door), guest: self.guest, permit }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut book = self.door.book();
+        drop(self.permit.take());
+        book.forget(self.guest);
     }
 }
 
@@ -301,9 +329,7 @@ impl Drop for Place {
         if let Some(since) = since {
             user.waiting.remove(&since);
         }
-        if user.connections == 0 {
-            book.users.remove(&self.guest);
-        }
+        book.forget(self.guest);
         self.door.inside.send_modify(|inside| *inside.of(self.kind) -= 1);
     }
 }
@@ -433,16 +459,50 @@ mod tests {
                 }
             };
             assert_eq!(full, Full::User(CONNECTIONS_MIN / CONNECTIONS_BY_TOKEN_DIVISOR));
-            let turns = kept[0].requests().acquire_many_owned(CONTROL_REQUESTS_PER_USER as u32);
-            let turns = turns.await.unwrap();
+            let turns = all_turns(&kept[0]).await;
             let mut own = Vec::new();
             for _ in 0..CONNECTIONS_MIN / CONNECTIONS_PER_USER_DIVISOR {
                 let place = enter(&door, uid).await.unwrap();
-                assert!(place.at_work() && place.requests().try_acquire().is_ok());
+                assert!(place.at_work() && now(place.turn()).is_some());
                 own.push(place);
             }
             drop((turns, own));
         }
+    }
+
+    async fn all_turns(place: &Place) -> Vec<Turn> {
+        let mut turns = Vec::new();
+        for _ in 0..CONTROL_REQUESTS_PER_USER {
+            turns.push(place.turn().await);
+        }
+        turns
+    }
+
+    /// What is there without waiting.
+    fn now<T>(coming: impl Future<Output = T>) -> Option<T> {
+        let mut looks = std::task::Context::from_waker(std::task::Waker::noop());
+        match std::pin::pin!(coming).poll(&mut looks) {
+            std::task::Poll::Ready(came) => Some(came),
+            std::task::Poll::Pending => None,
+        }
+    }
+
+    /// Before, whoever closed all his connections had as many turns anew.
+    #[tokio::test]
+    async fn what_is_done_for_a_user_counts_when_all_his_connections_are_closed() {
+        let door = Door::new(CONNECTIONS_MIN);
+        let place = enter(&door, 1).await.unwrap();
+        let mut turns = all_turns(&place).await;
+        drop(place);
+        let again = enter(&door, 1).await.unwrap();
+        assert!(now(again.turn()).is_none());
+        turns.pop();
+        turns.push(now(again.turn()).unwrap());
+        assert!(now(again.turn()).is_none());
+        drop(again);
+        assert!(door.book().users.contains_key(&Guest::User(1)));
+        drop(turns);
+        assert!(door.book().users.is_empty(), "nothing is left of him");
     }
 
     #[tokio::test]

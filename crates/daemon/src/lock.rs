@@ -1,11 +1,15 @@
-//! Every lock of the daemon: the engine's, and one that is waited for without a thread.
+//! Every lock of the daemon: the engine's, and two that are waited for without a thread: one in the
+//! order in which they came, and one in which users take turns ([`Turns`]).
 //!
-//! Invariant, of both: a panic under a lock ends the process, which is then started again
+//! Invariant, of all: a panic under a lock ends the process, which is then started again
 //! ([`engine::Fatal`]). Elsewhere a panic ends the task that it is in, which the runtime
 //! catches.
 
 pub use engine::{Condvar, Mutex, MutexGuard};
+use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// A value behind a lock that may be held while its task waits for something else.
 #[derive(Default)]
@@ -44,11 +48,139 @@ impl<T> Drop for AsyncGuard<'_, T> {
     }
 }
 
+/// What one has at a time, of those who wait for it each user one after the other: who asks for much
+/// comes as often as who asks for little.
+pub struct Turns<U>(Arc<Mutex<Waiting<U>>>);
+
+/// Those who wait, by user.
+struct Waiting<U> {
+    is_taken: bool,
+    /// In the order of their turns.
+    users: VecDeque<(U, VecDeque<oneshot::Sender<Turn<U>>>)>,
+}
+
+/// The turn, until dropped; none where nobody has taken it.
+pub struct Turn<U>(Option<Arc<Mutex<Waiting<U>>>>);
+
+impl<U> Default for Turns<U> {
+    fn default() -> Self {
+        let waiting = Waiting { is_taken: false, users: VecDeque::new() };
+        Self(Arc::new(Mutex::new(waiting)))
+    }
+}
+
+impl<U: PartialEq> Turns<U> {
+    /// Waits for a turn of this user's. Who gives up before it leaves nothing behind.
+    pub async fn turn(&self, user: U) -> Turn<U> {
+        let coming = {
+            let mut waiting = self.0.lock();
+            if !waiting.is_taken {
+                waiting.is_taken = true;
+                return Turn(Some(Arc::clone(&self.0)));
+            }
+            let (gives, coming) = oneshot::channel();
+            waiting.push(user, gives);
+            coming
+        };
+        coming.await.expect("whoever has the turn gives it on")
+    }
+}
+
+impl<U: PartialEq> Waiting<U> {
+    fn push(&mut self, user: U, gives: oneshot::Sender<Turn<U>>) {
+        match self.users.iter_mut().find(|(other, _)| *other == user) {
+            Some((_, theirs)) => theirs.push_back(gives),
+            None => self.users.push_back((user, VecDeque::from([gives]))),
+        }
+    }
+}
+
+impl<U> Waiting<U> {
+    /// Who has the next turn, if somebody waits. His user waits for the one after it behind others.
+    fn pop(&mut self) -> Option<oneshot::Sender<Turn<U>>> {
+        loop {
+            let (user, mut theirs) = self.users.pop_front()?;
+            // Some have given up.
+            let next = std::iter::from_fn(|| theirs.pop_front()).find(|gives| !gives.is_closed());
+            if !theirs.is_empty() {
+                self.users.push_back((user, theirs));
+            }
+            if next.is_some() {
+                return next;
+            }
+        }
+    }
+}
+
+impl<U> Drop for Turn<U> {
+    fn drop(&mut self) {
+        let Some(all) = self.0.take() else { return };
+        engine::Fatal::end_if_panicking("under a lock");
+        loop {
+            let next = {
+                let mut waiting = all.lock();
+                let next = waiting.pop();
+                waiting.is_taken = next.is_some();
+                next
+            };
+            let Some(next) = next else { return };
+            match next.send(Self(Some(Arc::clone(&all)))) {
+                Ok(()) => return,
+                // He has given up: it is the next one's.
+                Err(mut unwanted) => unwanted.0 = None,
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
+
+    /// Before, all waited in the order in which they came: who asked for very much at once had all
+    /// others behind that.
+    #[tokio::test]
+    async fn whoever_asks_for_one_turn_waits_for_one_of_each_other_user() {
+        let turns = Arc::new(Turns::<&str>::default());
+        let first = turns.turn("many").await;
+        let had = Arc::new(Mutex::new(Vec::new()));
+        let mut waiting = Vec::new();
+        let mut ask = |user: &'static str, gives_up: bool| {
+            let (turns, had) = (Arc::clone(&turns), Arc::clone(&had));
+            let mut one = Box::pin(async move {
+                let turn = turns.turn(user).await;
+                had.lock().push(user);
+                drop(turn);
+            });
+            let mut looks = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(one.as_mut().poll(&mut looks).is_pending());
+            if !gives_up {
+                waiting.push(one);
+            }
+        };
+        for number in 0..100 {
+            ask("many", number % 3 == 0);
+        }
+        ask("one", false);
+        ask("two", true);
+        ask("two", false);
+        drop(first);
+        for one in waiting.drain(..) {
+            let others = had.lock().len();
+            assert!(others <= 68, "{others}");
+            tokio::spawn(one);
+        }
+        let last = loop {
+            tokio::task::yield_now().await;
+            if had.lock().len() == 68 {
+                break turns.turn("many").await;
+            }
+        };
+        assert_eq!(had.lock()[..4], ["many", "one", "two", "many"]);
+        drop(last);
+    }
 
     /// Before, the runtime caught the panic, and the lock was given to the next.
     #[test]

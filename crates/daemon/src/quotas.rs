@@ -21,7 +21,7 @@ pub use crate::people::{Names, Peer, own_uid};
 pub use rules::{Cap, Limits, Preset, Rules, Whole};
 
 use crate::limits::{BEST_EFFORT_PER_USER_DIVISOR, BEST_EFFORT_UNIT, DECIDED_WITHIN};
-use crate::lock::{AsyncGuard, AsyncMutex, Mutex, MutexGuard};
+use crate::lock::{Mutex, MutexGuard, Turn, Turns};
 use crate::pool::Pool;
 
 use crate::sessions::Sessions;
@@ -57,7 +57,8 @@ pub struct Quotas {
     memory_per_user: usize,
     of_users: BTreeMap<u32, QuotaLimits>,
     of_groups: BTreeMap<u32, QuotaLimits>,
-    turn: AsyncMutex<()>,
+    /// Of users, and apart from each of those who act as him by token.
+    turns: Turns<(u32, bool)>,
     /// Held while what is asked for is counted and begun.
     growing: Mutex<()>,
     state: Mutex<State>,
@@ -241,7 +242,7 @@ impl Quotas {
             users,
             groups,
             administrators,
-            turn: AsyncMutex::default(),
+            turns: Turns::default(),
             growing: Mutex::default(),
             state: Mutex::default(),
             guaranteed: Arc::default(),
@@ -252,17 +253,18 @@ impl Quotas {
         self.state.lock()
     }
 
-    /// Opening and changing goes one after the other.
-    pub async fn turn(&self) -> AsyncGuard<'_, ()> {
-        self.turn.lock().await
+    /// Opening and changing goes one after the other: of users, whatever one of them asks for.
+    pub async fn turn(&self, peer: &Peer) -> Turn<(u32, bool)> {
+        self.turns.turn((peer.uid, peer.scope.is_some())).await
     }
 
     /// Waits for what was asked of the pool under `turn`, and lets the others have that where it takes
     /// longer than a decision does: a refusal is told with what would have fitted, and to
     /// search for that may take seconds. For what is granted the turn is had again.
-    pub async fn decided<'a, T, E>(
-        &'a self,
-        turn: &mut Option<AsyncGuard<'a, ()>>,
+    pub async fn decided<T, E>(
+        &self,
+        turn: &mut Option<Turn<(u32, bool)>>,
+        peer: &Peer,
         coming: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
         let mut coming = std::pin::pin!(coming);
@@ -275,7 +277,7 @@ impl Quotas {
         };
         // Also where it was let go for what was asked before, and refused.
         if came.is_ok() && turn.is_none() {
-            *turn = Some(self.turn().await);
+            *turn = Some(self.turn(peer).await);
         }
         came
     }

@@ -1,7 +1,7 @@
 //! Volumes: made, shown, resized, given away, served, deleted.
 
 use super::extract::{Body, Failure, Removal, Staged, Text, VolumeAndHandle};
-use super::{Answered, Control, fault};
+use super::{Answered, Control};
 use crate::quotas::{Asked, Peer};
 use crate::sessions::Stop;
 use crate::{convert, problem, scope, view};
@@ -130,7 +130,7 @@ async fn resized_once(
 ) -> Answered<()> {
     let pool = &*control.entry.0;
     // Nobody opens anything while what everybody has is counted.
-    let turn = control.quotas.turn().await;
+    let turn = control.quotas.turn(peer).await;
     // By the name that a status shows, whatever it was asked for by.
     let found = pool.volume(name);
     if let Some(VolumeStatus { id, size: has, length, .. }) = found {
@@ -300,40 +300,39 @@ pub(super) async fn volume_service(
     Text(name): Text,
     Body(request): Body<api::Service>,
 ) -> Answered<Json<api::Volume>> {
-    // A task of its own: the program may go at any moment, and a quota is still held to.
     let known = control.entry.0.known(name.clone());
-    let serve = serve_volume(control.clone(), peer.clone(), name, request);
-    tokio::spawn(serve).await.map_err(|_| fault())??;
+    serve_volume(&control, &peer, name, request).await?;
     Ok(Json(control.after(&peer, &known)?))
 }
 
+/// The program may go at any moment: a quota is held to all the same, since this is done to its end.
 async fn serve_volume(
-    control: Control,
-    peer: Peer,
+    control: &Control,
+    peer: &Peer,
     name: String,
     request: api::Service,
 ) -> Result<(), Box<Problem>> {
-    let Control { sessions, quotas, .. } = &control;
-    let ask = control.by(&peer);
-    let turn = quotas.turn().await;
-    control.permit(&peer, &name, Act::Own)?;
+    let Control { sessions, quotas, .. } = control;
+    let ask = control.by(peer);
+    let turn = quotas.turn(peer).await;
+    control.permit(peer, &name, Act::Own)?;
     let before = ask.0.volume(&name);
-    quotas.owns_service(&peer, before.as_ref())?;
+    quotas.owns_service(peer, before.as_ref())?;
     let service = convert::service(&request);
-    scope::promise_service(&peer, &service)?;
+    scope::promise_service(peer, &service)?;
     if let Some(terms) = ask.0.terms(&name, &Wish::Service(service)) {
         let shown = before.as_ref().map_or(&name, |volume| &volume.name);
         let asked = Asked::Service(shown.clone(), terms);
-        quotas.exceeded(&peer, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
+        quotas.exceeded(peer, &*ask.0, sessions, &asked).map_or(Ok(()), Err)?;
     }
-    quotas.note_groups(&peer);
+    quotas.note_groups(peer);
     let served = ask.begin(calls::VolumeService { name: name.clone(), service });
     // The pool shows at once what it changed, and nothing where it refused.
     let now = ask.0.volume(&name);
     let what = |volume: &Option<VolumeStatus>| volume.as_ref().map(|v| (v.service, v.given_by));
     let is_changed = what(&now) != what(&before);
     // The volume may have changed since its terms were looked at.
-    let exceeded = quotas.exceeded(&peer, &*ask.0, sessions, &Asked::Nothing);
+    let exceeded = quotas.exceeded(peer, &*ask.0, sessions, &Asked::Nothing);
     let back = (is_changed && exceeded.is_some()).then(|| {
         let before_user = before.as_ref().and_then(|volume| volume.given_by).unwrap_or(peer.uid);
         let service = before.map(|volume| volume.service).unwrap_or_default();

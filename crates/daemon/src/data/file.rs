@@ -61,7 +61,7 @@ async fn open_file(
     let House { entry, sessions, quotas, files, .. } = house;
     // May take seconds: nobody else waits for it.
     let found = files.find(given).await?;
-    let turn = quotas.turn().await;
+    let turn = quotas.turn(&owner).await;
     let (contract, start) = (convert::contract(&request.contract), request.start_bytes);
     let taken = files.open(found, &contract, start)?;
     let stream = taken.stream;

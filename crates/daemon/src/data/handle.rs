@@ -42,7 +42,7 @@ pub async fn open(
     volume: &str,
     service: Service,
 ) -> Result<(Open, Ask), Box<Problem>> {
-    let mut turn = Some(quotas.turn().await);
+    let mut turn = Some(quotas.turn(peer).await);
     // First: else a quota's refusal would tell him of a volume that he may not know of.
     let permitted = view::volume(ask.0.volume(volume), &ask.1, volume, &[Act::Read, Act::Write]);
     permitted.map_err(|error| Box::new(problem::of(&error)))?;
@@ -53,7 +53,7 @@ pub async fn open(
     }
     let told = crate::convert::service_told(service);
     let opened = ask.call(calls::HandleOpen { volume: volume.to_owned(), service });
-    let opened = quotas.decided(&mut turn, opened).await;
+    let opened = quotas.decided(&mut turn, peer, opened).await;
     let refused = |error| {
         let streams_are_open = !ask.0.status().streams.is_empty();
         Box::new(problem::of_service(&error, &told, streams_are_open))

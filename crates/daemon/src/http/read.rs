@@ -190,13 +190,29 @@ impl Reading {
         ahead.part(came)
     }
 
-    /// Sends some pieces, one after the other; `Err(None)` where nobody takes them.
+    /// Sends some pieces, one after the other; `Err(None)` where nobody takes them. What was begun has
+    /// ended by then: a client that is gone has its places until it has.
     async fn send(
         &self,
-        mut left: impl Iterator<Item = Piece>,
+        left: impl Iterator<Item = Piece>,
         taker: &Taker,
     ) -> Result<(), Option<Error>> {
         let mut ahead = VecDeque::new();
+        let sent = self.send_all(left, taker, &mut ahead).await;
+        for mut begun in ahead {
+            if begun.came.is_none() {
+                drop(begun.coming.handed().await);
+            }
+        }
+        sent
+    }
+
+    async fn send_all(
+        &self,
+        mut left: impl Iterator<Item = Piece>,
+        taker: &Taker,
+        ahead: &mut VecDeque<Ahead>,
+    ) -> Result<(), Option<Error>> {
         let (mut next, mut since) = (left.next(), None);
         while next.is_some() || !ahead.is_empty() {
             let wanted = next.filter(|_| ahead.len() < AHEAD);
@@ -204,7 +220,7 @@ impl Reading {
             since = wanted.map(|_| since.unwrap_or_else(|| self.ask.0.now()));
             tokio::select! {
                 biased;
-                sent = send_first(&mut ahead, taker), if !ahead.is_empty() => sent?,
+                sent = send_first(ahead, taker), if !ahead.is_empty() => sent?,
                 // Whoever waits for a place holds none that does not come back by itself.
                 place = self.place(wanted), if wanted.is_some() => {
                     let piece = wanted.expect("looked at above");
@@ -279,9 +295,7 @@ pub async fn under_contract(
         shared_window: false,
         early: true,
     };
-    // A task of its own: a stream that was opened must be known to the sessions.
-    let opening = tokio::spawn(open_stream(control.clone(), peer.clone(), request));
-    let opened = opening.await.unwrap_or_else(|_| Err(Box::new(crate::api::fault())))?;
+    let opened = open_stream(control, peer.clone(), request).await?;
     let stream = StreamId(opened.id);
     let Ok(attached) = control.sessions.attach(stream) else {
         return Err(Error::NoSuchStream { stream }.into());

@@ -1,0 +1,76 @@
+//! Clients that ask and hang up before they are answered: what they have asked for has what it has
+//! of their accounts until it has ended, so that nobody has more under way than his part by not
+//! waiting for it.
+//!
+//! Judged by what has come to the pool when the daemon has closed every such connection.
+
+use crate::support::{Fake, Running, contract};
+use client::units::Bytes;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::MutexGuard;
+
+/// Control requests of one user that are served at once.
+const AT_ONCE: usize = 32;
+/// More than that.
+const ASKED: usize = 3 * AT_ONCE;
+
+/// Asks, hangs up, and waits until the daemon has closed the connection, too: it has begun by then what
+/// it will ever do.
+fn ask_and_hang_up(daemon: &Running, method: &str, path: &str, body: &str) {
+    let mut socket = UnixStream::connect(daemon.client.socket()).unwrap();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    socket.write_all(request.as_bytes()).unwrap();
+    socket.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    let _ = socket.read_to_string(&mut answer);
+    assert_eq!(answer, "", "nothing is answered yet");
+}
+
+/// Waits until so much has come to the pool, and holds what comes then.
+fn held(pool: &Fake, count: usize) -> MutexGuard<'_, crate::support::State> {
+    pool.wait(|state| state.held.len() >= count)
+}
+
+/// Before, the account of each request was free when its client had gone, and the pool had all of
+/// them at once: of one user as many as there may be of all.
+#[test]
+fn who_asks_for_commits_and_hangs_up_has_no_more_of_them_under_way_than_others() {
+    let daemon = Running::start();
+    daemon.pool.state().hold_best_effort = true;
+    for _ in 0..ASKED {
+        ask_and_hang_up(&daemon, "POST", "/v1/sync", "");
+    }
+    assert_eq!(held(&daemon.pool, AT_ONCE).held.len(), AT_ONCE);
+    daemon.pool.release();
+    // All of it has come back.
+    daemon.pool.state().hold_best_effort = true;
+    for _ in 0..ASKED {
+        ask_and_hang_up(&daemon, "POST", "/v1/sync", "");
+    }
+    assert_eq!(held(&daemon.pool, AT_ONCE).held.len(), AT_ONCE);
+    daemon.pool.release();
+    daemon.client.status().unwrap();
+}
+
+/// One is opened after the other. Before, as many as he liked stood before everybody else.
+#[test]
+fn who_opens_streams_and_hangs_up_stands_before_nobody_with_more_than_his_part() {
+    let daemon = Running::start();
+    daemon.pool.state().hold_opens = true;
+    let open = r#"{"volume": "v", "mode": "read", "start_bytes": 0, "contract": {
+        "rate_bytes_per_second": 1000, "block_bytes": 4096, "burst_bytes": 4096}}"#;
+    for _ in 0..ASKED {
+        ask_and_hang_up(&daemon, "POST", "/v1/streams", open);
+    }
+    daemon.pool.release();
+    let own = daemon.client.reader("v", contract(), Bytes::ZERO).unwrap();
+    let opened = daemon.pool.state().last_stream;
+    assert!(opened <= AT_ONCE as u64 + 1, "{opened}");
+    own.close().unwrap();
+}
