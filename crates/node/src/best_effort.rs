@@ -450,9 +450,12 @@ impl BestEffort {
             return self.start_placed(core, now, &waiter, span);
         }
         let waiting = self.line.waiting(rank) as u64;
-        match self.line.wait(core, now, waiter) {
-            true => self.serve_waiting(core, now),
-            false => core.answer(ticket, Err(Error::Busy { waiting })),
+        let refused = self.line.wait(core, now, waiter).map(|refused| refused.ticket);
+        if let Some(refused) = refused {
+            core.answer(refused, Err(Error::Busy { waiting }));
+        }
+        if refused != Some(ticket) {
+            self.serve_waiting(core, now);
         }
     }
 

@@ -28,6 +28,7 @@ mod plan;
 mod status;
 mod streams;
 mod volumes;
+mod waiters;
 mod work;
 
 pub use admission::rates::RateSearch;

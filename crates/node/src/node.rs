@@ -222,16 +222,16 @@ impl Node {
             | Op::VolumeCopied { .. }
             | Op::VolumeDelete { .. } => {
                 let changed = self.change_volume(now, who, op);
-                self.change(now, ticket, changed);
+                self.change(now, (ticket, who.uid), changed);
             }
             Op::Staged(op) => {
                 let changed = self.change_volume(now, who, *op);
-                self.staged(now, ticket, changed);
+                self.staged(now, (ticket, who.uid), changed);
             }
             Op::VolumeService { name, service } => {
                 let served =
                     self.with_memory(now, |node| node.serve_and_keep(now, who, &name, service));
-                self.change(now, ticket, served.map(|()| Reply::Done));
+                self.change(now, (ticket, who.uid), served.map(|()| Reply::Done));
             }
             Op::HandleOpen { volume, service } => {
                 let opened =
@@ -321,18 +321,20 @@ impl Node {
                 let asked = Asked { ticket, uid: who.uid, handle: who.handle, arrived, op };
                 self.best_effort.handle(&mut self.core, now, asked);
             }
-            Op::Sync => self.best_effort.sync(&mut self.core, now, ticket, None),
-            Op::SyncVolume { volume, told } => self.sync_volume(now, ticket, &volume, told),
+            Op::Sync => self.best_effort.sync(&mut self.core, now, (ticket, who.uid), None),
+            Op::SyncVolume { volume, told } => {
+                self.sync_volume(now, (ticket, who.uid), &volume, told)
+            }
             Op::ProfileSet { disk, profile } => {
                 let set = self.set_profile(now, disk, &profile);
-                self.change(now, ticket, set.map(|()| Reply::Done));
+                self.change(now, (ticket, who.uid), set.map(|()| Reply::Done));
             }
             Op::BusSet { disks, bus } => {
                 let set = self.set_bus(now, &disks, bus.as_deref());
-                self.change(now, ticket, set.map(|()| Reply::Done));
+                self.change(now, (ticket, who.uid), set.map(|()| Reply::Done));
             }
             Op::PolicySet { policy, keep } => match self.set_and_keep_policy(now, *policy, keep) {
-                Ok(true) => self.core.answer_when_committed(now, ticket, Reply::Done),
+                Ok(true) => self.core.answer_when_committed(now, (ticket, who.uid), Reply::Done),
                 set => self.core.answer(ticket, set.map(|_| Reply::Done)),
             },
             Op::Reprofile { disk } => {
@@ -422,10 +424,10 @@ impl Node {
     }
 
     /// Answers a change of the metadata when it is durable.
-    fn change(&mut self, now: Instant, ticket: Ticket, made: Result<Reply, Error>) {
+    fn change(&mut self, now: Instant, asked: (Ticket, u32), made: Result<Reply, Error>) {
         match made {
-            Ok(reply) => self.core.answer_when_committed(now, ticket, reply),
-            Err(error) => self.core.answer(ticket, Err(error)),
+            Ok(reply) => self.core.answer_when_committed(now, asked, reply),
+            Err(error) => self.core.answer(asked.0, Err(error)),
         }
     }
 

@@ -52,6 +52,10 @@ pub struct State {
     /// Best-effort operations begun and held back.
     pub held: Vec<(Op, Callback)>,
     pub hold_best_effort: bool,
+    /// Writes are held back.
+    pub hold_writes: bool,
+    /// Those that were.
+    pub held_writes: Vec<Box<dyn FnOnce() + Send>>,
     /// Reads of these volume bytes are gaps.
     pub gap: Option<(u64, u64)>,
     /// Commits go nowhere while set; those who wait for durability wait on.
@@ -146,6 +150,11 @@ impl Fake {
     /// Lets what was held back happen, from now on.
     pub fn release(&self) {
         let held = {
+            let mut state = self.state();
+            state.hold_writes = false;
+            let writes = std::mem::take(&mut state.held_writes);
+            drop(state);
+            writes.into_iter().for_each(|write| write());
             let mut state = self.state();
             (state.hold_best_effort, state.hold_commits) = (false, false);
             (state.hold_closes, state.hold_refusals) = (false, false);
@@ -583,6 +592,10 @@ impl Pool for Fake {
             counted[..len].copy_from_slice(&bytes[..len]);
             Ok(Reply::Done)
         });
+        if state.hold_writes {
+            state.held_writes.push(Box::new(move || callback(result)));
+            return self.news.notify_all();
+        }
         drop(state);
         let end: Box<dyn FnOnce()> = Box::new(move || callback(result));
         let now = GO.with_borrow_mut(|go| match go {

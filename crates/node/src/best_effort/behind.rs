@@ -25,6 +25,7 @@ use crate::limits;
 use crate::memory::line::Rank;
 use crate::volumes::services::Services;
 use crate::volumes::writes::{Claim, Extent, overlap};
+use crate::waiters::Waiters;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
@@ -49,8 +50,8 @@ pub(super) struct Behind {
     /// Those who wait for all volumes, in the order in which they came.
     syncs_of_all: VecDeque<Syncing>,
     /// Those who wait in all.
-    syncs: usize,
-    deferred: usize,
+    syncs: Waiters,
+    deferred: Waiters,
     /// What these waited for has ended.
     synced: Vec<Syncing>,
     free: VecDeque<Deferred>,
@@ -107,6 +108,7 @@ struct Reading {
 #[derive(Clone, Copy, Debug)]
 struct Syncing {
     ticket: Ticket,
+    uid: u32,
     since: Instant,
     /// Of this volume; none: of all.
     of: Option<Flushed>,
@@ -221,13 +223,9 @@ impl Behind {
         true
     }
 
-    /// Counts one more that is deferred, where there is room for it.
-    pub(super) fn note_deferred(&mut self) -> Result<(), Error> {
-        if self.deferred >= limits::WAITERS_MAX {
-            return Err(Error::Busy { waiting: self.deferred as u64 });
-        }
-        self.deferred += 1;
-        Ok(())
+    /// Counts one more of this user's that is deferred, where there is room for it.
+    pub(super) fn note_deferred(&mut self, uid: u32) -> Result<(), Error> {
+        self.deferred.come(uid, limits::WAITERS_MAX)
     }
 
     /// No longer so for one that was deferred.
@@ -494,7 +492,7 @@ impl BestEffort {
         volumes: Vec<VolumeId>,
         (ticket, who, op, arrived): (Ticket, Who, Op, Instant),
     ) {
-        if let Err(error) = self.behind.note_deferred() {
+        if let Err(error) = self.behind.note_deferred(who.uid) {
             return core.answer(ticket, Err(error));
         }
         for &volume in &volumes {
@@ -515,7 +513,7 @@ impl BestEffort {
         match error {
             None => self.behind.free.push_back(asked),
             Some(error) => {
-                self.behind.deferred -= 1;
+                self.behind.deferred.go(asked.who.uid);
                 self.behind.unwant(&asked.volumes);
                 self.refuse(core, now, asked.ticket, &asked.op, error);
             }
@@ -527,10 +525,10 @@ impl BestEffort {
         &mut self,
         core: &mut Core,
         now: Instant,
-        ticket: Ticket,
+        (ticket, uid): (Ticket, u32),
         of: Option<Flushed>,
     ) {
-        let sync = Syncing { ticket, since: now, of, came: self.next };
+        let sync = Syncing { ticket, uid, since: now, of, came: self.next };
         let behind = &mut self.behind;
         let line = match of {
             None if behind.writes.is_empty() => None,
@@ -539,13 +537,10 @@ impl BestEffort {
         };
         match line {
             None => self.synced(core, now, sync),
-            Some(_) if behind.syncs >= limits::WAITERS_MAX => {
-                core.answer(ticket, Err(Error::Busy { waiting: behind.syncs as u64 }));
-            }
-            Some(line) => {
-                line.push_back(sync);
-                behind.syncs += 1;
-            }
+            Some(line) => match behind.syncs.come(uid, limits::WAITERS_MAX) {
+                Ok(()) => line.push_back(sync),
+                Err(error) => core.answer(ticket, Err(error)),
+            },
         }
     }
 
@@ -554,13 +549,13 @@ impl BestEffort {
     pub(crate) fn go_on(&mut self, core: &mut Core, now: Instant) -> Option<Deferred> {
         if !self.behind.synced.is_empty() {
             let synced = core::mem::take(&mut self.behind.synced);
-            self.behind.syncs -= synced.len();
             for sync in synced {
+                self.behind.syncs.go(sync.uid);
                 self.synced(core, now, sync);
             }
         }
         let deferred = self.behind.free.pop_front()?;
-        self.behind.deferred -= 1;
+        self.behind.deferred.go(deferred.who.uid);
         self.behind.unwant(&deferred.volumes);
         Some(deferred)
     }
@@ -589,9 +584,11 @@ impl BestEffort {
         let (deferred, stay): (VecDeque<_>, VecDeque<_>) =
             core::mem::take(&mut on.deferred).into_iter().partition(|one| one.arrived <= before);
         on.deferred = stay;
-        self.behind.syncs -= syncs.len();
-        self.behind.deferred -= deferred.len();
-        deferred.iter().for_each(|one| self.behind.unwant(&one.volumes));
+        syncs.iter().for_each(|sync| self.behind.syncs.go(sync.uid));
+        for one in &deferred {
+            self.behind.deferred.go(one.who.uid);
+            self.behind.unwant(&one.volumes);
+        }
         let syncs = syncs.into_iter().map(|sync| sync.ticket);
         for ticket in syncs.chain(deferred.into_iter().map(|one| one.ticket)) {
             core.answer(ticket, Err(error.clone()));
@@ -605,14 +602,14 @@ impl BestEffort {
 
     /// What he waited for has ended.
     fn synced(&mut self, core: &mut Core, now: Instant, sync: Syncing) {
-        let Syncing { ticket, of, .. } = sync;
+        let Syncing { ticket, uid, of, .. } = sync;
         if let Some(Flushed { volume, told }) = of
             && let Some(failures) = self.behind.failures.get(&volume)
             && failures.count > told
         {
             return core.answer(ticket, Err(failures.error(core, volume)));
         }
-        core.answer_when_committed(now, ticket, Reply::Done);
+        core.answer_when_committed(now, (ticket, uid), Reply::Done);
     }
 
     /// Failures that nobody was told of, of one volume.

@@ -58,7 +58,7 @@ impl BestEffort {
         end: (VolumeId, Bytes),
         (ticket, who, op, arrived): (Ticket, Who, Op, Instant),
     ) {
-        if let Err(error) = self.behind.note_deferred() {
+        if let Err(error) = self.behind.note_deferred(who.uid) {
             return core.answer(ticket, Err(error));
         }
         let asked = Deferred { volumes: Vec::new(), ticket, who, op, arrived };

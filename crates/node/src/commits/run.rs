@@ -53,11 +53,15 @@ impl Core {
         }
     }
 
-    /// Answers `ticket` when everything up to now is committed.
-    pub(crate) fn answer_when_committed(&mut self, now: Instant, ticket: Ticket, reply: Reply) {
-        if self.commits.waiting.len() >= limits::WAITERS_MAX {
-            let waiting = self.commits.waiting.len() as u64;
-            return self.answer(ticket, Err(Error::Busy { waiting }));
+    /// Answers `ticket`, which is this user's, when everything up to now is committed.
+    pub(crate) fn answer_when_committed(
+        &mut self,
+        now: Instant,
+        (ticket, uid): (Ticket, u32),
+        reply: Reply,
+    ) {
+        if let Err(error) = self.commits.waiters.come(uid, limits::WAITERS_MAX) {
+            return self.answer(ticket, Err(error));
         }
         self.commits.waiting.push((ticket, reply));
         self.commit_soon(now);
@@ -92,6 +96,7 @@ impl Core {
         self.commits.started = Some(now);
         self.look_for_stuck(now);
         self.commits.served.append(&mut self.commits.waiting);
+        self.commits.waiters.clear();
         self.commits.running = Some(self.store.commit());
         self.commits.begun += 1;
         self.pump_store(now);
@@ -139,6 +144,7 @@ impl Core {
         (self.commits.due, self.commits.urgent) = (None, false);
         let mut waiting = core::mem::take(&mut self.commits.served);
         waiting.append(&mut self.commits.waiting);
+        self.commits.waiters.clear();
         for (ticket, _) in waiting {
             self.answer(ticket, Err(error.clone()));
         }

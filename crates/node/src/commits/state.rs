@@ -17,6 +17,7 @@
 use crate::api::*;
 use crate::commits::tasks::Log;
 use crate::limits::EXCESS_MAX;
+use crate::waiters::Waiters;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use store::{CommitId, IoId};
@@ -51,6 +52,8 @@ pub(crate) struct Commits {
     pub log: Log,
     /// Who waits for the next one, and what is answered then.
     pub waiting: Vec<(Ticket, Reply)>,
+    /// Whose they are.
+    pub waiters: Waiters,
     /// The same of the one that runs.
     pub served: Vec<(Ticket, Reply)>,
     /// Since that many commits had begun, so much was written beyond contracts.

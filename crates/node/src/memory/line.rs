@@ -11,6 +11,8 @@
 //! * Within a class users take turns. While others wait, a user who has his part
 //!   ([`USER_MEMORY_DIVISOR`](limits::USER_MEMORY_DIVISOR)) of what best effort can have comes
 //!   after all who have less, whatever the class; nobody waits because of it alone.
+//! * Where as many wait in a class as may, the last of the user who has most of them there is refused
+//!   for a newcomer, unless that is the newcomer's own.
 //! * Whose turn it is waits until there is enough for him: nobody who asks for less goes
 //!   before. Only interactive requests may, with the memory that is kept for them.
 //!
@@ -148,11 +150,13 @@ impl Line {
             .then(|| self.take_for(core, waiter, Use::Interactive))?
     }
 
-    /// The newcomer waits. False where too many do.
-    pub(crate) fn wait(&mut self, core: &mut Core, now: Instant, waiter: Waiter) -> bool {
-        if self.waiting(waiter.rank) >= limits::BEST_EFFORT_WAITING_MAX {
-            return false;
-        }
+    /// The newcomer waits. Gives who is refused for that, where too many wait: it may be he.
+    pub(crate) fn wait(&mut self, core: &mut Core, now: Instant, waiter: Waiter) -> Option<Waiter> {
+        let is_full = self.waiting(waiter.rank) >= limits::BEST_EFFORT_WAITING_MAX;
+        let refused = match is_full.then(|| self.last_of_most(waiter.rank, waiter.uid)) {
+            Some(None) => return Some(waiter),
+            refused => refused.flatten(),
+        };
         if self.is_empty() {
             self.moved = now;
             core.wake_timers();
@@ -160,7 +164,21 @@ impl Line {
         self.waiting[waiter.rank as usize] += 1;
         self.classes[waiter.rank as usize].push(self.next, waiter);
         self.next += 1;
-        true
+        refused
+    }
+
+    /// Takes out the last of the user who has most in a class; none where nobody has more than `uid`.
+    fn last_of_most(&mut self, rank: Rank, uid: u32) -> Option<Waiter> {
+        let Users(users) = &mut self.classes[rank as usize];
+        let own = users.iter().find(|(other, _)| *other == uid).map_or(0, |(_, own)| own.len());
+        let most = (0..users.len()).max_by_key(|&at| users[at].1.len())?;
+        let (_, theirs) = users.get_mut(most).filter(|(_, theirs)| theirs.len() > own)?;
+        let (_, last) = theirs.pop_back()?;
+        if theirs.is_empty() {
+            users.remove(most);
+        }
+        self.waiting[rank as usize] -= 1;
+        Some(last)
     }
 
     /// What was given comes back.

@@ -81,7 +81,7 @@ impl Node {
     pub(crate) fn sync_volume(
         &mut self,
         now: Instant,
-        ticket: Ticket,
+        (ticket, uid): (Ticket, u32),
         name: &str,
         told: Option<u64>,
     ) {
@@ -90,10 +90,10 @@ impl Node {
             Err(error) => return self.core.answer(ticket, Err(error)),
         };
         let Some(told) = told else {
-            return self.core.answer_when_committed(now, ticket, Reply::Done);
+            return self.core.answer_when_committed(now, (ticket, uid), Reply::Done);
         };
         let of = Some(Flushed { volume, told });
-        self.best_effort.sync(&mut self.core, now, ticket, of);
+        self.best_effort.sync(&mut self.core, now, (ticket, uid), of);
     }
 }
 

@@ -120,11 +120,16 @@ impl Node {
 
     /// Answers a change that the next commit makes durable; one comes soon where much waits, and
     /// where more waits than a record has room for, the answer comes with it.
-    pub(crate) fn staged(&mut self, now: Instant, ticket: Ticket, made: Result<Reply, Error>) {
+    pub(crate) fn staged(
+        &mut self,
+        now: Instant,
+        (ticket, uid): (Ticket, u32),
+        made: Result<Reply, Error>,
+    ) {
         if let Ok(reply) = &made {
             let size = self.core.store.staged_size();
             if size > limits::STAGED_MAX {
-                return self.core.answer_when_committed(now, ticket, reply.clone());
+                return self.core.answer_when_committed(now, (ticket, uid), reply.clone());
             }
             self.core.changed(now);
             if size > limits::STAGED_SOON {

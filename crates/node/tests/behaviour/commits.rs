@@ -36,6 +36,35 @@ fn while_no_stream_is_open_commits_begin_at_once() {
     assert!(records(&driver, before).is_empty(), "there is nothing to record");
 }
 
+/// Whoever waits for a commit counts as his user's. Before, one user who asked for as many as might wait
+/// in all had everybody else refused.
+#[test]
+fn one_user_who_waits_for_very_many_commits_leaves_room_for_others() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(2));
+    driver.disks[0].holds = true;
+    driver.begin(resize("film", Bytes::mib(4)));
+    let user = |uid| node::Who { uid, ..node::Who::root() };
+    let mut asked = Vec::new();
+    let refused = loop {
+        let one = driver.begin_as(user(1), Op::Sync);
+        if driver.is_answered(one) {
+            break driver.answer(one);
+        }
+        asked.push(one);
+        assert!(asked.len() < limits::WAITERS_MAX, "he has all of them");
+    };
+    assert!(matches!(refused, Some(Err(Error::Busy { .. }))), "{refused:?}");
+    let other = driver.begin_as(user(2), Op::Sync);
+    assert!(!driver.is_answered(other), "he waits");
+    driver.disks[0].holds = false;
+    assert_eq!(driver.wait(other), Ok(Reply::Done));
+    for one in asked {
+        assert_eq!(driver.wait(one), Ok(Reply::Done));
+    }
+    assert_eq!(driver.ask(Op::Sync), Ok(Reply::Done), "nobody waits any more");
+}
+
 /// How many records since then were written under the log's contracts, and how many in the slack.
 fn classes(driver: &Driver, from: usize) -> [usize; 2] {
     let in_slack = log_writes(driver, from).filter(|done| done.report.is_none()).count();

@@ -4,7 +4,7 @@
 //! have the rest: 24 MiB less 68 KiB, of which 1 MiB is kept for interactive requests.
 
 use crate::driver::*;
-use node::{Error, Mode, Op, Placement, Priority, Reply, Span, Ticket, Who, WriteRange};
+use node::{Error, Mode, Op, Placement, Priority, Reply, Span, Ticket, Who, WriteRange, limits};
 use units::{Bytes, Duration, Instant, Rate};
 
 fn film() -> Driver {
@@ -100,6 +100,33 @@ fn whose_turn_it_is_waits_until_there_is_enough_for_him() {
     assert!(!driver.is_answered(large) && !driver.is_answered(small), "not enough for him");
     driver.done(Op::Release { span: spans.pop().unwrap() });
     assert!(driver.is_answered(large) && driver.is_answered(small));
+}
+
+/// So many wait at the most: where one user does with all of them, and another comes, the last that
+/// the first has asked for is refused. Before, it was whoever came, for as long as the first went on.
+#[test]
+fn who_has_most_of_those_who_wait_is_refused_for_whoever_comes() {
+    let mut driver = film();
+    let spans = driver.all_rooms();
+    let one = |driver: &mut Driver, uid| driver.begin_as(user(uid), room(Bytes::MIB));
+    let mine: Vec<Ticket> =
+        (0..limits::BEST_EFFORT_WAITING_MAX).map(|_| one(&mut driver, 1)).collect();
+    let over = one(&mut driver, 1);
+    assert!(matches!(driver.answer(over), Some(Err(Error::Busy { .. }))), "he has all");
+    assert!(mine.iter().all(|&one| !driver.is_answered(one)));
+    let other: Vec<Ticket> = (0..3).map(|_| one(&mut driver, 2)).collect();
+    assert!(other.iter().all(|&one| !driver.is_answered(one)), "they wait");
+    for last in mine.iter().rev().take(3) {
+        assert!(matches!(driver.answer(*last), Some(Err(Error::Busy { .. }))));
+    }
+    assert!(mine.iter().all(|&one| !driver.is_answered(one)), "and nobody else was refused");
+    let over = one(&mut driver, 1);
+    assert!(matches!(driver.answer(over), Some(Err(Error::Busy { .. }))), "he has most of them");
+    for span in spans {
+        driver.done(Op::Release { span });
+    }
+    assert!(other.iter().all(|&one| span_of(driver.answer(one)).is_some()));
+    assert!(span_of(driver.answer(mine[0])).is_some());
 }
 
 /// Users take turns within a class, and one who has half of all comes after those who have
