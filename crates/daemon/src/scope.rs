@@ -6,14 +6,32 @@
 
 use crate::pool::Pool;
 use crate::quotas::Peer;
-use node::Service;
+use node::{Service, Who};
 use token::{Asked, Grant, Refusal, Verb};
 use units::Rate;
 use wire::{Code, Problem};
 
-/// What a volume is called by everybody, whatever it was asked for by.
+/// What a volume is called by everybody, whatever it was asked for by; or would be, where there is
+/// none yet in a directory that is given by its number.
 pub fn shown_name(pool: &dyn Pool, name: &str) -> String {
-    pool.volume(name).map_or_else(|| name.to_owned(), |volume| volume.name)
+    if let Some(volume) = pool.volume(name) {
+        return volume.name;
+    }
+    let whole = || {
+        let (directory, last) = name.starts_with('/').then(|| name.rsplit_once('/'))??;
+        let volume = || Some(pool.volume(directory)?.name);
+        let other = || Some(pool.directory(&Who::root(), directory)?.name);
+        Some(format!("{}/{last}", volume().or_else(other)?))
+    };
+    whole().unwrap_or_else(|| name.to_owned())
+}
+
+/// Whether what has this name was removed while it was open, and goes when nobody has it open any
+/// more: to give it such a name is to delete it.
+pub fn is_removed(pool: &dyn Pool, name: &str) -> bool {
+    let shown = shown_name(pool, name);
+    let below = shown.strip_prefix(node::REMOVED_DIRECTORY);
+    below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }
 
 /// Whether a grant lets somebody do this with what is known by this name. A refusal has the name
@@ -86,6 +104,13 @@ pub fn permit_rename(
     if replace && keep_as.is_none() {
         // Asked for also where nothing has that name yet: somebody may give it to something now.
         permitted(grant, pool, Verb::Create, to)?;
+    }
+    // Who removes a file in steps deletes it, too.
+    let kept_away = keep_as.is_some_and(|kept| is_removed(pool, kept));
+    for (is_deleted, name) in [(is_removed(pool, to), from), (replace && kept_away, to)] {
+        if is_deleted {
+            permitted(grant, pool, Verb::Create, name)?;
+        }
     }
     if grant.is_for_all() {
         return Ok(());

@@ -50,6 +50,7 @@ pub(super) async fn volume_rename(
     let rename = scope::Rename { from: &name, to: &to, replace, keep_as: keep_as.as_deref() };
     scope::permit_rename(&peer, &*control.entry.0, rename)?;
     // What would be removed may be under somebody's contract. Who may not remove it hears so of the pool.
+    let is_removed = |name: &str| scope::is_removed(&*control.entry.0, name);
     let replaced = replace && keep_as.as_deref().is_none_or(is_removed);
     for removed in [(replaced, &to), (is_removed(&to), &name)] {
         if let (true, name) = removed {
@@ -63,11 +64,6 @@ pub(super) async fn volume_rename(
     let rename = calls::VolumeRename { name, to, replace, keep_as, is, only, keep_directory };
     grown(&control, &peer, staged.op(rename)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Whether this is a name of a file that was removed while it was open.
-fn is_removed(name: &str) -> bool {
-    name.strip_prefix(api::REMOVED_DIRECTORY).is_some_and(|below| below.starts_with('/'))
 }
 
 /// Say when a volume was last used.

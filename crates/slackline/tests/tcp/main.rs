@@ -273,6 +273,17 @@ fn a_token_renames_nothing_out_of_what_it_is_for() {
     assert_eq!(rename(&manage, "v1", kept).0, 204, "what is kept is not deleted");
     let both = world.token(&["--prefix", "v", "--verbs", "manage,create"]);
     assert_eq!(rename(&both, "v3", replace).0, 204);
+    // A name of what was removed while it was open is that of something that soon is gone. Before, who
+    // may only rename could give one, to what he renames and to what has to make way.
+    let all = world.token(&["--verbs", "manage"]);
+    let gone = "{\"to\": \".slackline-removed/1\"}";
+    let away = "{\"to\": \"in/a\", \"replace\": true, \"keep_as\": \".slackline-removed/2\"}";
+    for (from, said) in [("v2", gone), ("v2", away)] {
+        let (status, body) = rename(&all, from, said);
+        assert!(status == 403 && body.contains("does not let you create"), "{status}: {body}");
+    }
+    let all = world.token(&["--verbs", "manage,create"]);
+    assert_eq!(rename(&all, "v2", gone).0, 204);
 
     let (names, to) =
         (["--volume", "in", "--volume", "in/a", "--volume", "out"], "{\"to\": \"out\"}");
