@@ -11,13 +11,14 @@ mod tokens;
 mod volumes;
 
 use crate::ahead::Ahead;
+use crate::asker::Asker;
 use crate::convert;
 use crate::events::Events;
 use crate::files::Files;
 use crate::limits::ATTACH_WITHIN;
 use crate::live::Live;
 use crate::metrics;
-use crate::planning;
+use crate::plans::Plans;
 use crate::pool::{Ask, Entry};
 use crate::problem;
 use crate::quotas::{Asked, Peer, Quotas};
@@ -27,7 +28,7 @@ use crate::shared::Shared;
 use crate::tokens::Tokens;
 use crate::view;
 use axum::Json;
-use axum::extract::{ConnectInfo, State};
+use axum::extract::{ConnectInfo, Extension, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::SharedWindow;
@@ -55,6 +56,8 @@ pub struct Control {
     pub quotas: Arc<Quotas>,
     /// Space ahead of those who write volumes.
     pub(crate) ahead: Arc<Ahead>,
+    /// What-ifs.
+    pub(crate) plans: Arc<Plans>,
     /// The files under contract.
     pub files: Arc<Files>,
     /// What lets others in.
@@ -650,19 +653,19 @@ async fn file_devices(
 #[utoipa::path(post, path = "/v1/plan", tag = "streams", request_body = api::PlanRequest,
     responses(
         (status = 200, description = "What would become of the list", body = api::Plan),
+        (status = 413, description = "The list is too much to compare", body = Problem,
+            content_type = "application/problem+json"),
         (status = "default", description = "Any bad answer", body = Problem,
             content_type = "application/problem+json"),
     ))]
 async fn plan(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<Peer>,
+    Extension(asker): Extension<Asker>,
     Body(request): Body<api::PlanRequest>,
 ) -> Answered<Json<api::Plan>> {
-    let planner = control.by(&peer).call(calls::Plan {}).await?;
-    // Long lists take their time: beside the others, and without the pool's lock.
-    let planned = tokio::task::spawn_blocking(move || planning::plan(&planner, &request));
-    let planned = planned.await.map_err(|_| Failure::from(fault()))?;
-    Ok(Json(planned.map_err(|problem| Failure::from(*problem))?))
+    let planned = control.plans.plan(&peer, &control.by(&peer), request, asker).await;
+    Ok(Json(planned?))
 }
 
 fn find_stream(control: &Control, peer: &Peer, id: u64) -> Answered<Json<api::Stream>> {
@@ -671,9 +674,4 @@ fn find_stream(control: &Control, peer: &Peer, id: u64) -> Answered<Json<api::St
     let found = status.streams.into_iter().find(|one| one.stream == stream);
     let found = found.ok_or(node::Error::NoSuchStream { stream })?;
     Ok(Json(convert::stream(found, status.now, &control.sessions, &control.quotas)))
-}
-
-/// What is said where a task of ours has ended by a fault.
-pub(crate) fn fault() -> Problem {
-    Problem::new(Code::Internal, "the request ended in a fault", "see the daemon's messages")
 }

@@ -3,7 +3,8 @@
 //! Invariants: an address that is not in [`need`] is for nobody who shows a token; what a request
 //! names in its body is held to the token where it is read (`api`).
 
-use crate::api::{Control, Failure, fault};
+use crate::api::{Control, Failure};
+use crate::problem::fault;
 use crate::quotas::Peer;
 use crate::scope::{NEXT, permitted, refused, shown_name};
 use axum::RequestExt;

@@ -7,6 +7,7 @@
 //! for it: else who asks and hangs up would have as much under way as he likes.
 
 use crate::api;
+use crate::asker::Waits;
 use crate::door::{self, Door, Full, Guest, Kind};
 use crate::ends::Whole;
 use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN, LAST_WORD_WITHIN};
@@ -21,10 +22,11 @@ use crate::seat::{Bearer, Caller, Seat};
 use crate::tcp::Gate;
 use crate::timely::{self, Lane, Timely};
 use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -144,9 +146,8 @@ async fn carry(
             let answer = answer(request, Arc::clone(&seat), router.clone(), caller);
             let answered = Arc::clone(&answered);
             async move {
-                let answer = answer.await;
-                answered.store(true, Ordering::Relaxed);
-                answer
+                let Ok(answer) = answer.await;
+                Ok::<_, Infallible>(Answer::of(answer, Ended(answered)))
             }
         })
     };
@@ -197,12 +198,14 @@ async fn answer(
         Err(problem) => return Ok(not_let_in(problem)),
     };
     let turn = Turn::new(seat.place().turn().await);
-    let lane = carriage.lane.clone();
+    let (lane, waits) = (carriage.lane.clone(), Waits::default());
     request.extensions_mut().insert(turn.clone());
+    request.extensions_mut().insert(waits.asker());
     request.extensions_mut().insert(player::Secret(caller.is_secret()));
     request.extensions_mut().insert(carriage);
     request.extensions_mut().insert(ConnectInfo(peer));
     let mut answer = served(request, router, turn).await;
+    drop(waits);
     if lane.is_promised() && !timely::is_here() {
         // Its body is carried by the threads that serve what is under contract.
         tokio::task::yield_now().await;
@@ -227,8 +230,58 @@ async fn served(request: hyper::Request<Incoming>, router: Router, turn: Turn) -
         Poll::Ready(answer) => answer,
         Poll::Pending => {
             let ended = tokio::spawn(served).await;
-            ended.unwrap_or_else(|_| api::Failure::from(api::fault()).into_response())
+            ended.unwrap_or_else(|_| api::Failure::from(crate::problem::fault()).into_response())
         }
+    }
+}
+
+/// An answer is written as a whole, or never will be.
+struct Ended(Arc<AtomicBool>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The body of an answer. Its connection waits for its program when the last of it is written: until
+/// then it gives way to nobody. Who is sent events has an answer without an end, and gives way as one
+/// who waits: he comes again.
+struct Answer {
+    body: Body,
+    ended: Option<Ended>,
+}
+
+impl Answer {
+    fn of(answer: Response, ended: Ended) -> hyper::Response<Self> {
+        let kind = answer.headers().get(header::CONTENT_TYPE);
+        let watches = kind.is_some_and(|kind| kind == "text/event-stream");
+        let ended = Some(ended).filter(|_| !watches);
+        answer.map(|body| Self { body, ended })
+    }
+}
+
+impl hyper::body::Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.ended = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -392,5 +445,53 @@ impl AsyncWrite for Taken {
         // Over TLS the end is said too, and who does not read it keeps nobody waiting.
         let ended = Pin::new(&mut self.connection).poll_shutdown(cx);
         if ended.is_pending() { self.wait(cx) } else { ended }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::HttpBody;
+    use std::task::Waker;
+
+    /// Two frames, and no word of how many there are.
+    struct Two(u8);
+
+    impl HttpBody for Two {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            self.0 += 1;
+            Poll::Ready((self.0 < 3).then(|| Ok(Frame::data(Bytes::from_static(b"some")))))
+        }
+    }
+
+    /// Before, the first bytes that were in the socket had it wait for its program, which gave the
+    /// place of a long answer to whoever came.
+    #[test]
+    fn a_connection_is_at_work_until_the_last_of_an_answer_is_written_or_it_never_ends() {
+        let answered = |kind: &'static str| {
+            let said = Arc::new(AtomicBool::new(false));
+            let answer = ([(header::CONTENT_TYPE, kind)], Body::new(Two(0))).into_response();
+            (Answer::of(answer, Ended(Arc::clone(&said))).into_body(), said)
+        };
+        let mut looks = Context::from_waker(Waker::noop());
+        let (mut body, said) = answered("application/octet-stream");
+        for _ in 0..2 {
+            assert!(!said.load(Ordering::Relaxed));
+            assert!(matches!(Pin::new(&mut body).poll_frame(&mut looks), Poll::Ready(Some(_))));
+        }
+        assert!(!said.load(Ordering::Relaxed));
+        assert!(matches!(Pin::new(&mut body).poll_frame(&mut looks), Poll::Ready(None)));
+        assert!(said.load(Ordering::Relaxed));
+        let (body, said) = answered("application/octet-stream");
+        drop(body);
+        assert!(said.load(Ordering::Relaxed), "nobody takes it");
+        let (_body, said) = answered("text/event-stream");
+        assert!(said.load(Ordering::Relaxed), "it has no end");
     }
 }

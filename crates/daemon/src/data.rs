@@ -24,6 +24,7 @@ mod writer;
 
 use crate::door::{Door, Full, Place};
 use crate::files::Files;
+use crate::gathers::Gathers;
 use crate::limits::HELLO_WITHIN;
 use crate::pool::{Ask, Entry};
 use crate::quotas::{Peer, Quotas};
@@ -56,6 +57,8 @@ pub struct House {
     pub keep_alive: Duration,
     /// The threads that serve what is under contract.
     pub(crate) timely: Timely,
+    /// Large reads in one reply.
+    pub(crate) gathers: Arc<Gathers>,
 }
 
 /// Takes data connections until `stopping`, each in a task of its own. Waits for no

@@ -14,6 +14,7 @@
 
 mod ahead;
 pub mod api;
+mod asker;
 mod bus;
 mod by_token;
 pub mod config;
@@ -27,6 +28,7 @@ mod engine;
 mod events;
 pub mod files;
 pub mod findings;
+mod gathers;
 pub mod http;
 pub mod limits;
 mod live;
@@ -41,6 +43,7 @@ mod page;
 mod people;
 mod pieces;
 pub mod planning;
+mod plans;
 mod player;
 pub mod pool;
 mod priority;

@@ -146,7 +146,8 @@ async fn serve_chosen(
     let Ends { input, output, socket } = ends;
     lane.takes(&socket);
     socket.hold_answers();
-    let output = (Arc::new(output), lane.clone());
+    let gathers = house.gathers.of((peer.uid, peer.scope.is_some()));
+    let output = (Arc::new(output), lane.clone(), gathers);
     let device = requests::Device::new((volume, id), priority, chosen, ask, output);
     let served = async move { transmit(device, input, account, &mut stop, over).await };
     lane.serve(served).await;

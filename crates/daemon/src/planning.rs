@@ -2,7 +2,7 @@
 //! uses it as well, for disks that no daemon serves.
 
 use crate::{convert, problem};
-use node::{Planner, Policy, Wanted, Whose};
+use node::{PlanWork, Planner, Policy, Wanted, Whose};
 use units::{Bytes, Duration};
 use wire::control as api;
 use wire::{Code, Problem};
@@ -12,13 +12,25 @@ use wire::{Code, Problem};
 /// # Errors
 /// Where an entry makes no sense, whatever the disks.
 pub fn plan(planner: &Planner, request: &api::PlanRequest) -> Result<api::Plan, Box<Problem>> {
+    plan_within(planner, request, &PlanWork::whole())
+}
+
+/// The same within some work.
+///
+/// # Errors
+/// As [`plan`], and where the work is over.
+pub fn plan_within(
+    planner: &Planner,
+    request: &api::PlanRequest,
+    work: &PlanWork,
+) -> Result<api::Plan, Box<Problem>> {
     let list = request.streams.iter().map(wanted).collect::<Result<Vec<_>, _>>()?;
     let told = |error| Box::new(problem::of(&error));
-    let plan = planner.plan(&list).map_err(told)?;
+    let plan = planner.plan_within(&list, work).map_err(told)?;
     let (alternatives, modes) = match request.alternatives {
         true => (
-            planner.compare(&list).map_err(told)?,
-            planner.modes(&list, &policies(planner, &list)).map_err(told)?,
+            planner.compare_within(&list, work).map_err(told)?,
+            planner.modes_within(&list, &policies(planner, &list), work).map_err(told)?,
         ),
         false => Default::default(),
     };

@@ -491,6 +491,11 @@ fn device(error: DeviceError) -> String {
     std::io::Error::from_raw_os_error(error.0.saturating_abs()).to_string()
 }
 
+/// What is said where a task of ours has ended by a fault.
+pub(crate) fn fault() -> Problem {
+    Problem::new(Code::Internal, "the request ended in a fault", "see the daemon's messages")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -197,6 +197,7 @@ pub async fn serve(
         sessions: Arc::clone(&sessions),
         quotas: Arc::clone(&quotas),
         ahead: Arc::default(),
+        plans: Arc::default(),
         files: Arc::clone(&files),
         tokens: Arc::clone(&tokens),
         live,
@@ -209,8 +210,15 @@ pub async fn serve(
     let kept_files = Arc::clone(&files);
     let (own, sessions_of_house) = (entry.clone(), Arc::clone(&sessions));
     let timely = threads.handle();
-    let house =
-        House { entry: own, sessions: sessions_of_house, quotas, files, keep_alive, timely };
+    let house = House {
+        entry: own,
+        sessions: sessions_of_house,
+        quotas,
+        files,
+        keep_alive,
+        timely,
+        gathers: Arc::default(),
+    };
     let quotas = Arc::clone(&house.quotas);
     let gate = Gate {
         tokens,

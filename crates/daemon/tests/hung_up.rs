@@ -79,6 +79,27 @@ fn who_opens_streams_and_hangs_up_stands_before_nobody_with_more_than_his_part()
     own.close().unwrap();
 }
 
+/// One is planned after the other. Before, all of one user's were at once, each with a thread of those
+/// that the daemon has for all that takes long.
+#[test]
+fn who_asks_for_plans_and_hangs_up_has_one_of_them_under_way() {
+    let daemon = Running::start();
+    daemon.pool.state().hold_plans = true;
+    let list = r#"{"streams": [{"name": "camera", "contract": {
+        "rate_bytes_per_second": 1000, "block_bytes": 4096, "burst_bytes": 4096}}]}"#;
+    for _ in 0..ASKED {
+        ask_and_hang_up(&daemon, "POST", "/v1/plan", list);
+    }
+    assert_eq!(held(&daemon.pool, 1).held.len(), 1);
+    let asked = || daemon.pool.state().plans;
+    assert_eq!(asked(), 1);
+    daemon.pool.release();
+    let request = client::control::PlanRequest { streams: Vec::new(), alternatives: false };
+    assert!(daemon.client.plan(&request).unwrap().fits);
+    // The first one again, and this one: nobody waited for the others any more.
+    assert_eq!(asked(), 3);
+}
+
 /// What is written counts as one of his connections until the pool has written it. Before, he had it
 /// back, and the pool all that he had sent.
 #[test]

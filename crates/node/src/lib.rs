@@ -38,8 +38,8 @@ pub use api::*;
 pub use jobs::policy::kept_policy;
 pub use node::Node;
 pub use plan::{
-    Alternative, DiskPlan, KindPlan, ModePlan, Plan, PlanTask, Planner, Stop, Variation, Wanted,
-    Whose,
+    Alternative, DiskPlan, KindPlan, ModePlan, Plan, PlanTask, PlanWork, Planner, Stop, Variation,
+    Wanted, Whose,
 };
 pub use status::{Analysed, Look};
 pub use store::{REMOVED_DIRECTORY, VolumeId, ring_size};

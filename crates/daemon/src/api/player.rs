@@ -40,7 +40,8 @@ pub(super) async fn player(
     if peer.scope.is_some() {
         let volume = shown_name(&*control.entry.0, &name);
         let made = player::made(seat::shown(&headers)?, &volume).map_err(not_made)?;
-        let cookie = player::set(&made, address.path(), secret).ok_or_else(super::fault)?;
+        let cookie =
+            player::set(&made, address.path(), secret).ok_or_else(crate::problem::fault)?;
         answer.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     let kept = HeaderValue::from_static("no-store");

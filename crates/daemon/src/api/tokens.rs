@@ -1,7 +1,8 @@
 //! Tokens, made, listed and revoked by whoever is on this machine.
 
 use super::extract::{Body, Failure, Number};
-use super::{Answered, Control, fault};
+use super::{Answered, Control};
+use crate::problem::fault;
 use crate::quotas::Peer;
 use crate::tokens::Kept;
 use axum::Json;

@@ -10,6 +10,7 @@ use super::Input;
 use crate::data::account::Account;
 use crate::data::batch::Batch;
 use crate::data::frames::{Outgoing, Over};
+use crate::gathers::OfUser;
 use crate::limits::{FRAME_WITHIN, within};
 use crate::lock::Mutex;
 use crate::pieces::{Piece, pieces};
@@ -19,17 +20,15 @@ use node::{Error, Priority, Target, VolumeId, WriteRange, calls};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use units::{Bytes, Instant};
 use wire::nbd::handshake::Chosen;
 use wire::nbd::transmission::{self as reply, Command, Errno, Extent, REQUEST_LEN, Request};
 
 /// Extents that one reply tells at the most: a client asks again for the rest.
 const EXTENTS_MAX: usize = 1024;
-/// A read in one reply that is larger is one of few.
+/// A read in one reply that is larger is one of few ([`gathers`](crate::gathers)).
 const GATHER_MAX: u64 = 4 << 20;
-/// Of these at most so many at a time: no more than 64 MiB of the daemon's memory.
-static LARGE_GATHERS: Semaphore = Semaphore::const_new(2);
 /// Shorter pieces are read without asking whether anything was written there.
 const HOLE_MIN: u32 = 64 << 10;
 /// Looks at the pool for one such reply at the most; each is short, and the next comes later.
@@ -50,6 +49,8 @@ struct Shared {
     output: Arc<Outgoing>,
     /// Which threads serve it.
     lane: Lane,
+    /// Large reads in one reply.
+    gathers: OfUser,
     /// Set when the client does not take its replies.
     gone: watch::Sender<bool>,
     /// Failures of writes that were answered before they were on their disk, of which this client knows.
@@ -130,7 +131,7 @@ impl Device {
         priority: Option<Priority>,
         chosen: Chosen,
         ask: Ask,
-        (output, lane): (Arc<Outgoing>, Lane),
+        (output, lane, gathers): (Arc<Outgoing>, Lane, OfUser),
     ) -> Self {
         let (reserved, gone) = (volume.clone(), watch::Sender::new(false));
         let failures_told = AtomicU64::new(ask.0.failures_told(&volume));
@@ -143,6 +144,7 @@ impl Device {
             ask,
             output,
             lane,
+            gathers,
             gone,
             failures_told,
         };
@@ -419,7 +421,7 @@ impl Shared {
 
     /// Answers a read in one reply. Its bytes are gathered piece by piece, so that it holds no
     /// more of the pool's memory than one of them; what it holds itself counts as its user's, and
-    /// of more than [`GATHER_MAX`] there are few at a time in the whole daemon.
+    /// of more than [`GATHER_MAX`] there are few at a time in the whole daemon, and one of each user.
     async fn gather(
         &self,
         came: Instant,
@@ -430,7 +432,7 @@ impl Shared {
         let counted = Bytes::new(u64::from(len).min(GATHER_MAX));
         let _place = account.place(&self.reserved, counted, || 0).await;
         let _turn = match u64::from(len) > GATHER_MAX {
-            true => Some(LARGE_GATHERS.acquire().await.expect("it is never closed")),
+            true => Some(self.gathers.turn().await),
             false => None,
         };
         let (mut bytes, mut handed) = (Vec::with_capacity(len as usize), None);

@@ -52,6 +52,10 @@ pub struct State {
     /// Best-effort operations begun and held back.
     pub held: Vec<(Op, Callback)>,
     pub hold_best_effort: bool,
+    /// Nobody is told what a plan needs to know.
+    pub hold_plans: bool,
+    /// How often somebody asked for that.
+    pub plans: u64,
     /// Writes are held back.
     pub hold_writes: bool,
     /// Those that were.
@@ -151,7 +155,7 @@ impl Fake {
     pub fn release(&self) {
         let held = {
             let mut state = self.state();
-            state.hold_writes = false;
+            (state.hold_writes, state.hold_plans) = (false, false);
             let writes = std::mem::take(&mut state.held_writes);
             drop(state);
             writes.into_iter().for_each(|write| write());
@@ -534,7 +538,15 @@ impl Pool for Fake {
                 ended = waiting.into_iter().map(|waiting| (waiting, stream)).collect();
                 answer
             }),
-            Op::Plan => Ok(Reply::Planner(Box::new(planner()))),
+            Op::Plan if state.hold_plans => {
+                state.plans += 1;
+                state.held.push((op, callback));
+                return self.news.notify_all();
+            }
+            Op::Plan => {
+                state.plans += 1;
+                Ok(Reply::Planner(Box::new(planner())))
+            }
             Op::Shutdown => {
                 state.shut_down = true;
                 if state.hold_shutdown {

@@ -2,7 +2,7 @@
 
 #![allow(missing_docs)] // a field that is named for what it holds is not explained twice
 
-use super::{PlanDisk, Planner, Trial, Wanted, Whose, estimate};
+use super::{PlanDisk, PlanWork, Planner, Trial, Wanted, Whose, estimate};
 use crate::admission::costs::Costs;
 use crate::api::{DiskIndex, Error, Placement, Zone};
 use alloc::vec::Vec;
@@ -68,6 +68,18 @@ impl Planner {
     /// # Errors
     /// Where an entry makes no sense, whatever the disks.
     pub fn compare(&self, list: &[Wanted]) -> Result<Vec<Alternative>, Error> {
+        self.compare_within(list, &PlanWork::whole())
+    }
+
+    /// The same within some work.
+    ///
+    /// # Errors
+    /// As [`Planner::compare`], and where the work is over.
+    pub fn compare_within(
+        &self,
+        list: &[Wanted],
+        work: &PlanWork,
+    ) -> Result<Vec<Alternative>, Error> {
         let mut ways = alloc::vec![Variation::Asked];
         let has_streams = list.iter().any(|one| matches!(one.what, Whose::Stream { .. }));
         if has_streams {
@@ -86,9 +98,9 @@ impl Planner {
             if !is_asked && varied.1 == list && varied.0.disks() == self.disks() {
                 return None;
             }
-            match alternative(variation, &varied.0, &varied.1) {
+            match alternative(variation, (&varied.0, &varied.1), work) {
                 // There is no such way on these disks, or at this rate.
-                Err(Error::Invalid { .. }) if !is_asked => None,
+                Err(Error::Invalid { .. }) if !is_asked && !work.is_over() => None,
                 other => Some(other),
             }
         };
@@ -166,10 +178,10 @@ impl Planner {
 
 fn alternative(
     variation: Variation,
-    planner: &Planner,
-    list: &[Wanted],
+    (planner, list): (&Planner, &[Wanted]),
+    work: &PlanWork,
 ) -> Result<Alternative, Error> {
-    let trial = planner.trial(list)?;
+    let trial = planner.trial(list, work)?;
     let Trial { planner, disks, kinds, .. } = &trial;
     let rates = planner.disks.iter().zip(disks);
     let rates = rates.map(|(disk, trial)| {

@@ -11,9 +11,11 @@ mod compare;
 mod estimate;
 mod groups;
 mod modes;
+mod work;
 
 pub use compare::{Alternative, Variation};
 pub use modes::ModePlan;
+pub use work::PlanWork;
 
 use crate::admission::contract::{self, Seen, Share};
 use crate::admission::costs::{Costs, piece_within};
@@ -263,7 +265,15 @@ impl Planner {
     /// # Errors
     /// Where an entry makes no sense, whatever the disks.
     pub fn plan(&self, list: &[Wanted]) -> Result<Plan, Error> {
-        let whole = self.plan_so(list)?;
+        self.plan_within(list, &PlanWork::whole())
+    }
+
+    /// The same within some work.
+    ///
+    /// # Errors
+    /// As [`Planner::plan`], and where the work is over.
+    pub fn plan_within(&self, list: &[Wanted], work: &PlanWork) -> Result<Plan, Error> {
+        let whole = self.plan_so(list, work)?;
         let is_latency = |wanted: &Wanted| {
             wanted.count > 0 && matches!(wanted.what, Whose::Service(Service::Latency { .. }))
         };
@@ -275,7 +285,7 @@ impl Planner {
         let counts = |plan: &Plan| plan.kinds.iter().map(|kind| kind.admitted).sum::<u64>();
         let mut best = whole;
         for planner in limits::chunks().flatten().filter_map(|chunk| self.in_chunks(chunk, all)) {
-            let plan = planner.plan_so(list)?;
+            let plan = planner.plan_so(list, work)?;
             if plan.stops.is_none() {
                 return Ok(plan);
             }
@@ -306,20 +316,20 @@ impl Planner {
         slack.then_some(Self { disks: disks?, ..self.clone() })
     }
 
-    fn plan_so(&self, list: &[Wanted]) -> Result<Plan, Error> {
-        let mut trial = self.trial(list)?;
+    fn plan_so(&self, list: &[Wanted], work: &PlanWork) -> Result<Plan, Error> {
+        let mut trial = self.trial(list, work)?;
         let all = trial.stops.is_none();
         let beside = trial.clone();
         for (at, kind) in trial.kinds.iter_mut().enumerate() {
             if all && kind.has_contract {
-                (kind.more, kind.stops) = beside.more(&list[at])?;
+                (kind.more, kind.stops) = beside.more(&list[at], work)?;
             }
         }
         Ok(trial.told())
     }
 
     /// Admits a list as far as it goes.
-    fn trial(&self, list: &[Wanted]) -> Result<Trial, Error> {
+    fn trial(&self, list: &[Wanted], work: &PlanWork) -> Result<Trial, Error> {
         let asked: u64 = list.iter().map(|wanted| wanted.count).fold(0, u64::saturating_add);
         if asked > limits::PLAN_MAX {
             return Err(Error::Invalid { what: "plan", rule: "at most 10,000 streams at once" });
@@ -332,7 +342,7 @@ impl Planner {
             groups: BTreeMap::new(),
         };
         for (at, wanted) in list.iter().enumerate() {
-            trial.admit(at, wanted)?;
+            trial.admit(at, wanted, work)?;
         }
         Ok(trial)
     }
@@ -490,19 +500,22 @@ impl TrialDisk {
 }
 
 impl Trial {
-    fn admit(&mut self, at: usize, wanted: &Wanted) -> Result<(), Error> {
+    fn admit(&mut self, at: usize, wanted: &Wanted, work: &PlanWork) -> Result<(), Error> {
+        work.takes_kind(&self.planner, self.contracts())?;
         let demand = self.planner.demand(wanted)?;
         let has_contract = !matches!(wanted.what, Whose::Service(Service::BestEffort(_)));
         let window = demand.as_ref().map_or(Bytes::ZERO, |demand| demand.window);
         let ring = self.planner.ring(wanted, window);
         let mut entry = Entry { admitted: 0, window, ring, has_contract, more: None, stops: None };
         while self.stops.is_none() && entry.admitted < wanted.count {
+            work.takes(self.contracts())?;
             match self.one(&demand, wanted) {
                 Ok(demand) => {
                     self.take(at, demand);
                     entry.admitted += 1;
                 }
                 Err(error) => {
+                    work.takes_search(self.contracts())?;
                     self.note_refused(at, &demand);
                     self.stops = Some(Stop { kind: at, number: entry.admitted + 1, error });
                 }
@@ -592,16 +605,30 @@ impl Trial {
     }
 
     /// How many more of a kind fit, and what stops the next.
-    fn more(&self, wanted: &Wanted) -> Result<(Option<u64>, Option<Error>), Error> {
+    fn more(
+        &self,
+        wanted: &Wanted,
+        work: &PlanWork,
+    ) -> Result<(Option<u64>, Option<Error>), Error> {
+        work.takes_kind(&self.planner, self.contracts())?;
         let demand = self.planner.demand(wanted)?;
         let mut trial = self.clone();
         for more in 0..limits::PLAN_MAX {
+            work.takes(trial.contracts())?;
             match trial.one(&demand, wanted) {
                 Ok(demand) => trial.take(0, demand),
-                Err(error) => return Ok((Some(more), Some(error))),
+                Err(error) => {
+                    work.takes_search(trial.contracts())?;
+                    return Ok((Some(more), Some(error)));
+                }
             }
         }
         Ok((Some(limits::PLAN_MAX), None))
+    }
+
+    /// Those that are on the disks by now.
+    fn contracts(&self) -> usize {
+        self.planner.disks.iter().map(|disk| disk.set.len()).sum()
     }
 
     fn windows(&self) -> Bytes {

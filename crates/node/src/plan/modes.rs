@@ -3,7 +3,7 @@
 
 #![allow(missing_docs)] // a field that is named for what it holds is not explained twice
 
-use super::{PlanDisk, Planner, Wanted, Whose};
+use super::{PlanDisk, PlanWork, Planner, Wanted, Whose};
 use crate::admission::block;
 use crate::admission::costs::Costs;
 use crate::api::{Error, Mode, Policy};
@@ -37,14 +37,27 @@ impl Planner {
     /// # Errors
     /// Where an entry makes no sense, whatever the disks.
     pub fn modes(&self, list: &[Wanted], policies: &[Policy]) -> Result<Vec<ModePlan>, Error> {
-        policies.iter().map(|&policy| self.mode(list, policy)).collect()
+        self.modes_within(list, policies, &PlanWork::whole())
     }
 
-    fn mode(&self, list: &[Wanted], policy: Policy) -> Result<ModePlan, Error> {
+    /// The same within some work.
+    ///
+    /// # Errors
+    /// As [`Planner::modes`], and where the work is over.
+    pub fn modes_within(
+        &self,
+        list: &[Wanted],
+        policies: &[Policy],
+        work: &PlanWork,
+    ) -> Result<Vec<ModePlan>, Error> {
+        policies.iter().map(|&policy| self.mode(list, policy, work)).collect()
+    }
+
+    fn mode(&self, list: &[Wanted], policy: Policy, work: &PlanWork) -> Result<ModePlan, Error> {
         let planner = self.under(policy);
         let list =
             list.iter().map(|one| planner.in_own_blocks(one)).collect::<Result<Vec<_>, _>>()?;
-        let trial = planner.trial(&list)?;
+        let trial = planner.trial(&list, work)?;
         let begins = list.iter().zip(&trial.kinds).filter(|(_, kind)| kind.admitted > 0);
         let begins = begins.filter_map(|(one, kind)| match &one.what {
             Whose::Stream { contract, .. } => Some(contract.rate.time_for(kind.window)),

@@ -2,7 +2,8 @@
 
 use crate::driver::*;
 use node::{
-    DiskIndex, Error, Mode, Op, Placement, Planner, Reply, Variation, Wanted, Whose, Wish, Zone,
+    DiskIndex, Error, Mode, Op, Placement, PlanWork, Planner, Reply, Variation, Wanted, Whose,
+    Wish, Zone,
 };
 use units::{Bytes, Duration, Rate};
 
@@ -428,4 +429,53 @@ fn a_plan_for_a_pool_has_as_many_as_fit_with_what_was_measured_of_the_host() {
         let Ok(Reply::Planner(planner)) = driver.at_once(Op::Plan) else { panic!("no planner") };
         assert_eq!(planner.plan(&[reader]).unwrap().kinds[0].admitted, 0);
     }
+}
+
+/// Before, a list took as long as it took, of whoever had been asked: some hundred kinds, of each of
+/// which is counted how many more would fit, half a minute.
+#[test]
+fn a_plan_ends_when_its_work_is_over_or_nobody_wants_it() {
+    let planner = planner(1);
+    let many: Vec<Wanted> = (1..100)
+        .map(|number| {
+            let rate = Rate::per_second(20_000 + number);
+            let contract = contract(rate, Bytes::kib(64), Bytes::ZERO);
+            wanted(1, Whose::Stream { mode: Some(Mode::Read), contract })
+        })
+        .collect();
+    let whole = PlanWork::within(u64::MAX, &|| true);
+    let plan = planner.plan_within(&many, &whole).unwrap();
+    assert_eq!(plan, planner.plan(&many).unwrap());
+    assert!(!whole.is_over());
+    let takes = u64::MAX - whole.left();
+    let ends = |most: u64| {
+        let tries = std::cell::Cell::new(0);
+        let counts = || {
+            tries.set(tries.get() + 1);
+            true
+        };
+        let work = PlanWork::within(most, &counts);
+        let told = planner.plan_within(&many, &work);
+        (told.is_ok(), work.is_over(), tries.get())
+    };
+    let (is_told, is_over, tries) = ends(takes + 1);
+    assert!(is_told && !is_over);
+    assert_eq!(ends(takes), (false, true, tries), "with its very last");
+    let (is_told, is_over, few) = ends(takes / 100);
+    assert!(!is_told && is_over && few < tries / 10, "{few} of {tries}");
+    // So do comparisons, of which each way is none by itself that could not be.
+    for most in [1, 1000] {
+        let work = PlanWork::within(most, &|| true);
+        assert!(planner.compare_within(&many, &work).is_err() && work.is_over());
+        let work = PlanWork::within(most, &|| true);
+        let modes = planner.modes_within(&many, &[node::Policy::SLACK], &work);
+        assert!(modes.is_err() && work.is_over());
+    }
+    let left = std::cell::Cell::new(10);
+    let goes = || {
+        left.set(left.get() - 1);
+        left.get() > 0
+    };
+    assert!(planner.plan_within(&many, &PlanWork::within(u64::MAX, &goes)).is_err());
+    assert_eq!(left.get(), 0, "and no further look");
 }
