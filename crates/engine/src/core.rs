@@ -326,7 +326,17 @@ impl Core {
         after: &str,
         most: usize,
     ) -> Vec<node::Entry> {
-        self.lock().node.entries(who, directory, after, most)
+        let (mut all, mut looked) = (Vec::new(), None);
+        loop {
+            let behind = (after, looked);
+            let (some, next) =
+                self.lock().node.look_at_entries(who, directory, behind, most - all.len());
+            all.extend(some);
+            match next {
+                Some(next) if all.len() < most => looked = Some(next),
+                _ => return all,
+            }
+        }
     }
 
     pub(crate) fn recorded(&self, name: &str) -> Option<node::Recorded> {
@@ -338,7 +348,14 @@ impl Core {
     }
 
     pub(crate) fn directory(&self, who: &Who, name: &str) -> Option<node::Directory> {
-        self.lock().node.directory(who, name)
+        let mut looked = None;
+        loop {
+            let found = self.lock().node.look_at_directory(who, name, looked);
+            match found {
+                Ok(found) => return found,
+                Err(next) => looked = Some(next),
+            }
+        }
     }
 
     /// Names and owners of all volumes, with the lock taken for some of them at a time.

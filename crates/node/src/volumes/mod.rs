@@ -6,6 +6,7 @@ pub(crate) mod ends;
 pub(crate) mod handles;
 pub(crate) mod keeping;
 pub(crate) mod kept;
+pub(crate) mod listing;
 pub(crate) mod naming;
 pub(crate) mod opening;
 pub mod permission;

@@ -1,5 +1,5 @@
 //! Changes of volumes as files have them: names that are paths, lengths, times; durable when they
-//! are answered, or with the next commit.
+//! are answered, or with the next commit. (`listing` has what lies where.)
 //!
 //! Invariants: nothing lies under a volume that is no directory, whoever makes or renames it; a
 //! rename of a directory takes all that lies under it, in one step.
@@ -15,30 +15,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use store::{Ownership, REMOVED_DIRECTORY, RecordContent, Times, Volume, VolumeId};
 use units::{Bytes, Instant};
-
-/// What lies directly under a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The last part of its name.
-    pub name: String,
-    /// The volume; none of a directory that is there only because something lies under it, and
-    /// of one that is hidden.
-    pub volume: Option<VolumeStatus>,
-    /// The directory, where there is no volume.
-    pub directory: Option<Directory>,
-}
-
-/// A directory that no volume stands for, or one that is hidden, as it is told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Directory {
-    /// Its whole name.
-    pub name: String,
-    /// When that is so: `/@MOMENT/NAME` is this directory, also when it is called something else.
-    pub moment: u64,
-    /// The moment since which it has been called so: another directory had this name before. 0 where
-    /// none had it, as far as is known.
-    pub since: u64,
-}
 
 /// What may become of the volume whose place a rename takes.
 struct Taken {
@@ -434,74 +410,6 @@ impl Node {
         let whose = self.core.store.volume(source).expect("just found").ownership();
         permission::check(who, of, whose, Act::Read)?;
         Ok(self.core.store.copy_times(volume, source, start)?)
-    }
-
-    /// What lies directly under a directory, or under none, in the order of the names, from
-    /// behind `after` on: at most so many, and of them those that `who` is shown.
-    pub fn entries(&self, who: &Who, directory: &str, after: &str, most: usize) -> Vec<Entry> {
-        let store = &self.core.store;
-        let by_number = directory.starts_with('/').then(|| store.find(directory)).flatten();
-        let directory = match by_number {
-            Some(volume) => Some(Cow::Borrowed(volume.name())),
-            None => store.whole_name(directory),
-        };
-        let Some(directory) = directory else { return Vec::new() };
-        let sees = |id| permission::sees(who, store.volume(id).expect("just found").ownership());
-        let under = if directory.is_empty() { String::new() } else { format!("{directory}/") };
-        // A directory that no volume stands for stands where what lies under it does: behind names that begin as
-        // its own and go on with a character before the slash.
-        let below = format!("{under}{after}/");
-        let is_implicit = !after.is_empty()
-            && store.find(&format!("{under}{after}")).is_none()
-            && store.named(&below, &below).next().is_some();
-        let begin = if is_implicit { "0" } else { "" };
-        let (mut all, mut from) = (Vec::new(), format!("{under}{after}{begin}"));
-        // A name begins behind all that begin with the one before it.
-        let mut skip_first = !after.is_empty() && !is_implicit;
-        while all.len() < most {
-            let Some((found, id)) = store.named(&under, &from).next() else { break };
-            let rest = &found[under.len()..];
-            let (name, is_under) = match rest.split_once('/') {
-                Some((name, _)) => (name, true),
-                None => (rest, false),
-            };
-            // '0' is the character behind the slash; nothing is between a name and its own with
-            // the lowest character at its end.
-            let next = if is_under { format!("{under}{name}0") } else { format!("{found}\0") };
-            let itself = store.find(&format!("{under}{name}"));
-            let is_told = is_under && itself.is_some();
-            let is_seen = || {
-                let below = format!("{under}{name}/");
-                !is_under && sees(id) || store.named(&below, &below).any(|(_, id)| sees(id))
-            };
-            let is_behind = !skip_first || name != after;
-            if !is_told && is_behind && is_seen() {
-                // One that he may not see is a directory of which he is told only the name.
-                let is_shown = !is_under && sees(id);
-                let volume = is_shown.then(|| self.volume_status(store.volume(id).expect("found")));
-                let directory = || self.told_directory(format!("{under}{name}"));
-                let directory = volume.is_none().then(directory);
-                all.push(Entry { name: name.into(), volume, directory });
-            }
-            skip_first &= name == after;
-            from = next;
-        }
-        all
-    }
-
-    /// The directory of this name, where something lies under it that `who` is shown.
-    pub fn directory(&self, who: &Who, name: &str) -> Option<Directory> {
-        let store = &self.core.store;
-        let name = store.whole_name(name)?;
-        let under = format!("{name}/");
-        let sees = |id| permission::sees(who, store.volume(id).expect("just found").ownership());
-        let is_one = store.named(&under, &under).any(|(_, id)| sees(id));
-        is_one.then(|| self.told_directory(name.into_owned()))
-    }
-
-    fn told_directory(&self, name: String) -> Directory {
-        let (moment, since) = self.core.store.moment(&name);
-        Directory { name, moment, since }
     }
 }
 

@@ -18,7 +18,10 @@ fn call(driver: &mut Driver, op: Op) -> Result<Reply, Error> {
 }
 
 fn names(driver: &mut Driver, who: &Who, directory: &str) -> Vec<String> {
-    let entries = driver.node.entries(who, directory, "", 100);
+    names_of(driver.node.entries(who, directory, "", 100))
+}
+
+fn names_of(entries: Vec<node::Entry>) -> Vec<String> {
     entries.into_iter().map(|entry| entry.name).collect()
 }
 
@@ -532,6 +535,58 @@ fn a_directory_is_listed_in_parts_of_any_size() {
             assert_eq!(listed, all, "{directory:?} by {most}");
         }
     }
+}
+
+/// Whoever asks holds the pool for some names at a time. Before, it was for all that lay there, of which he
+/// may have been shown nothing.
+#[test]
+fn a_look_at_a_directory_is_at_so_many_names_whatever_is_shown_of_them() {
+    let mut driver = Setup::new(1).open();
+    const MANY: usize = 4 * limits::NAMES_STEP;
+    let mut empty = |name: String, mode| {
+        let (size, placement) = (Bytes::ZERO, Placement::default());
+        let access = Access { mode: Some(mode), ..Access::default() };
+        call(&mut driver, Op::VolumeCreate { name, size, placement, access }).unwrap();
+    };
+    for number in 0..MANY {
+        empty(format!("in/{number:04}"), 0o600);
+        empty(format!("x{number:04}"), 0o600);
+    }
+    ["in/y/z", "z"].iter().for_each(|name| empty(name.to_string(), 0o604));
+    let user = Who::user(7, 7, []);
+    let looks = |directory: &str| {
+        let (mut shown, mut looked, mut looks) = (Vec::new(), None, 0);
+        loop {
+            let (some, next) = driver.node.look_at_entries(&user, directory, ("", looked), 9);
+            shown.extend(some.into_iter().map(|entry| entry.name));
+            looks += 1;
+            match next {
+                Some(next) => looked = Some(next),
+                None => break (shown, looks),
+            }
+        }
+    };
+    let (shown, took) = looks("");
+    assert_eq!(shown, ["in", "z"]);
+    assert!(took >= 2 * MANY / limits::NAMES_STEP, "{took}");
+    assert_eq!(shown, names_of(driver.node.entries(&user, "", "", 9)));
+    let (shown, took) = looks("in");
+    assert_eq!(shown, ["y"]);
+    assert!(took >= MANY / limits::NAMES_STEP, "{took}");
+    let (mut looked, mut took) = (None, 0);
+    let found = loop {
+        took += 1;
+        match driver.node.look_at_directory(&user, "in", looked) {
+            Ok(found) => break found,
+            Err(next) => looked = Some(next),
+        }
+    };
+    assert_eq!(found, driver.node.directory(&user, "in"));
+    assert!(found.is_some() && took >= MANY / limits::NAMES_STEP, "{took}");
+    // What is shown takes more of a look.
+    let (some, next) = driver.node.look_at_entries(&Who::root(), "in", ("", None), MANY);
+    assert!(some.len() <= limits::STATUS_STEP && next.is_some(), "{}", some.len());
+    assert_eq!(driver.node.entries(&Who::root(), "in", "", 2 * MANY).len(), MANY + 1);
 }
 
 /// It went with its last file where the metadata were full, or the file could not be removed at all.
