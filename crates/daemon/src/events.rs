@@ -4,15 +4,15 @@
 //! An event is a difference between two looks at everything, about a second apart: streams that
 //! came and went, and findings ([`findings`](crate::findings)) that came, got worse and went.
 //!
-//! Invariant: what is kept and what waits for the command is bounded, and what is left out is
-//! counted and said.
+//! Invariants: what is kept and what waits for the command is bounded, and what is left out is
+//! counted and said; an event is about one volume, whatever has its name later.
 
 mod hook;
 
 use crate::limits::{EVENTS_KEPT, EVENTS_PER_LOOK};
 use crate::lock::Mutex;
 pub use hook::Hook;
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wire::control::{self as api, Event, EventKind, Mode, Overview, Weight};
@@ -26,10 +26,32 @@ pub struct Events {
     hook: Option<Hook>,
 }
 
+/// Which volume an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// The number of it, which no other one gets.
+    pub volume: u64,
+    /// Whose it was then.
+    pub owner: u32,
+}
+
+impl About {
+    /// Whether somebody is told who is shown these volumes: of one that is gone, whose it was, by the
+    /// system's word (`uid`; none where a token says who he is, and not that he may see all).
+    pub fn is_told(
+        &self,
+        shown: &HashSet<u64>,
+        uid: Option<u32>,
+        is_there: impl Fn(u64) -> bool,
+    ) -> bool {
+        shown.contains(&self.volume) || (uid == Some(self.owner) && !is_there(self.volume))
+    }
+}
+
 #[derive(Default)]
 struct Kept {
     last: u64,
-    events: VecDeque<Event>,
+    events: VecDeque<(Event, Option<About>)>,
 }
 
 impl Events {
@@ -44,9 +66,9 @@ impl Events {
     }
 
     /// The number of the last event, and those that are kept with larger ones than this.
-    pub fn after(&self, number: u64) -> (u64, Vec<Event>) {
+    pub fn after(&self, number: u64) -> (u64, Vec<(Event, Option<About>)>) {
         let kept = self.kept.lock();
-        let after = |event: &&Event| event.number > number;
+        let after = |(event, _): &&(Event, _)| event.number > number;
         (kept.last, kept.events.iter().filter(after).cloned().collect())
     }
 
@@ -57,14 +79,14 @@ impl Events {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let at_ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
         let mut kept = self.kept.lock();
-        for Change { kind, key, volume, what, next_step } in changes {
+        for Change { kind, key, volume, about, what, next_step } in changes {
             kept.last += 1;
             let event = Event { number: kept.last, at_ms, kind, key, volume, what, next_step };
             log(&event);
             if let Some(hook) = &self.hook {
                 hook.tell(&event);
             }
-            kept.events.push_back(event);
+            kept.events.push_back((event, about));
         }
         let more = kept.events.len().saturating_sub(EVENTS_KEPT);
         kept.events.drain(..more);
@@ -89,6 +111,7 @@ struct Change {
     kind: EventKind,
     key: String,
     volume: Option<String>,
+    about: Option<About>,
     what: String,
     next_step: Option<String>,
 }
@@ -96,12 +119,34 @@ struct Change {
 /// What the last look saw.
 #[derive(Default)]
 pub struct Seen {
-    streams: BTreeMap<u64, (String, Mode)>,
+    streams: BTreeMap<u64, On>,
     findings: BTreeMap<String, Told>,
+}
+
+/// The volume of a stream; none of a file.
+struct On {
+    volume: String,
+    about: Option<About>,
+}
+
+/// The volumes by name.
+struct Volumes<'a>(HashMap<&'a str, About>);
+
+impl<'a> Volumes<'a> {
+    fn of(overview: &'a Overview) -> Self {
+        let about =
+            |one: &'a api::Volume| (&*one.name, About { volume: one.number, owner: one.owner.uid });
+        Self(overview.status.volumes.iter().map(about).collect())
+    }
+
+    fn about(&self, name: &str) -> Option<About> {
+        self.0.get(name).copied()
+    }
 }
 
 struct Told {
     volume: Option<String>,
+    about: Option<About>,
     what: String,
     at: Instant,
 }
@@ -120,6 +165,7 @@ impl Seen {
                 kind: EventKind::Found,
                 key: "events".into(),
                 volume: None,
+                about: None,
                 what: format!("{more} more things happened at once, and are not told one by one"),
                 next_step: Some("`slackline status` shows what is so now".into()),
             });
@@ -128,16 +174,20 @@ impl Seen {
     }
 
     fn of_streams(&mut self, overview: &Overview) -> Vec<Change> {
-        let open = |stream: &api::Stream| (stream.id, (stream.volume.clone(), stream.mode));
+        let volumes = Volumes::of(overview);
+        let open = |stream: &api::Stream| {
+            let about = volumes.about(&stream.volume);
+            (stream.id, On { volume: stream.volume.clone(), about })
+        };
         let now: BTreeMap<u64, _> = overview.status.streams.iter().map(open).collect();
-        let change = |id: &u64, volume: &str, kind, what| {
-            let (key, volume) = (format!("stream/{id}"), Some(volume.to_owned()));
-            Change { kind, key, volume, what, next_step: None }
+        let change = |id: &u64, on: &On, kind, what| {
+            let (key, volume) = (format!("stream/{id}"), Some(on.volume.clone()));
+            Change { kind, key, volume, about: on.about, what, next_step: None }
         };
         let mut changes = Vec::new();
-        for (id, (volume, _)) in self.streams.iter().filter(|(id, _)| !now.contains_key(id)) {
-            let what = format!("stream {id} on {volume} has ended");
-            changes.push(change(id, volume, EventKind::StreamClosed, what));
+        for (id, on) in self.streams.iter().filter(|(id, _)| !now.contains_key(id)) {
+            let what = format!("stream {id} on {} has ended", on.volume);
+            changes.push(change(id, on, EventKind::StreamClosed, what));
         }
         for stream in &overview.status.streams {
             if self.streams.contains_key(&stream.id) {
@@ -150,7 +200,7 @@ impl Seen {
             };
             let rate = stream.contract.rate_bytes_per_second;
             let what = format!("stream {} {does} {} at {rate}", stream.id, stream.volume);
-            changes.push(change(&stream.id, &stream.volume, EventKind::StreamOpened, what));
+            changes.push(change(&stream.id, &now[&stream.id], EventKind::StreamOpened, what));
         }
         self.streams = now;
         changes
@@ -163,15 +213,18 @@ impl Seen {
         let gone: Vec<String> =
             self.findings.keys().filter(|key| !is_found.contains(&***key)).cloned().collect();
         for key in gone.into_iter().take(EVENTS_PER_LOOK) {
-            let Told { volume, what, .. } = self.findings.remove(&key).expect("one of the keys");
+            let Told { volume, about, what, .. } =
+                self.findings.remove(&key).expect("one of the keys");
             let is_full = key.ends_with("/soon_full")
                 && volume.as_deref().is_some_and(|name| is_full(&overview.status, name));
             let what = match volume.as_deref().filter(|_| is_full) {
                 Some(name) => format!("volume {name} is full, and nobody writes it any more"),
                 None => format!("not so any more: {what}"),
             };
-            changes.push(Change { kind: EventKind::Cleared, key, volume, what, next_step: None });
+            let (kind, next_step) = (EventKind::Cleared, None);
+            changes.push(Change { kind, key, volume, about, what, next_step });
         }
+        let volumes = Volumes::of(overview);
         for found in &overview.findings {
             if changes.len() == EVENTS_PER_LOOK {
                 break;
@@ -186,12 +239,15 @@ impl Seen {
                 continue;
             }
             let (key, what) = (found.key.clone(), found.what.clone());
-            let told = Told { volume: found.volume.clone(), what: what.clone(), at: now };
+            let about = found.volume.as_deref().and_then(|name| volumes.about(name));
+            let volume = found.volume.clone();
+            let told = Told { volume: volume.clone(), about, what: what.clone(), at: now };
             self.findings.insert(key.clone(), told);
             changes.push(Change {
                 kind: EventKind::Found,
                 key,
-                volume: found.volume.clone(),
+                volume,
+                about,
                 what,
                 next_step: Some(found.next_step.clone()),
             });
@@ -255,6 +311,31 @@ mod tests {
         assert_eq!(told(&gone), wanted);
     }
 
+    /// Before, an event was told to whoever was shown a volume of its name: who made one of the name of a
+    /// volume of others that had gone was told what had happened to that.
+    #[test]
+    fn an_event_is_about_the_volume_that_there_was_whatever_has_its_name() {
+        let (mut seen, start) = (Seen::default(), Instant::now());
+        let mut status = sound();
+        (status["volumes"][0]["number"], status["volumes"][0]["owner"]["uid"]) =
+            (json!(5), json!(1));
+        status["streams"][0]["throttled"] = json!(2);
+        let mut changes = seen.changes(start, &overview_of(&status));
+        (status["volumes"][0]["number"], status["volumes"][0]["owner"]["uid"]) =
+            (json!(6), json!(2));
+        status["streams"] = json!([]);
+        changes.extend(seen.changes(start, &overview_of(&status)));
+        let of_stream = |one: &&Change| one.key.starts_with("stream/3");
+        let about: Vec<_> = changes.iter().filter(of_stream).map(|one| one.about).collect();
+        assert_eq!(about, [Some(About { volume: 5, owner: 1 }); 4]);
+        let (old, sees) = (about[0].unwrap(), |volume| HashSet::from([volume]));
+        assert!(!old.is_told(&sees(6), Some(2), |volume| volume == 6), "another of the name");
+        assert!(old.is_told(&sees(6), Some(1), |volume| volume == 6), "it was his");
+        assert!(!old.is_told(&sees(6), None, |volume| volume == 6), "a token has no past");
+        assert!(old.is_told(&sees(5), Some(3), |_| true), "he sees it");
+        assert!(!old.is_told(&sees(6), Some(1), |_| true), "it is another's now");
+    }
+
     /// That somebody stops before a volume is full is good news; that it became full is not.
     #[test]
     fn what_becomes_full_is_not_told_as_if_it_were_not_so_any_more() {
@@ -300,6 +381,7 @@ mod tests {
             kind: EventKind::Found,
             key: n.to_string(),
             volume: None,
+            about: None,
             what: String::new(),
             next_step: None,
         };
@@ -308,6 +390,6 @@ mod tests {
         }
         let kept = events.kept.lock();
         assert_eq!((kept.last, kept.events.len()), (EVENTS_KEPT as u64 + 5, EVENTS_KEPT));
-        assert_eq!((kept.events[0].number, &*kept.events[0].key), (6, "6"));
+        assert_eq!((kept.events[0].0.number, &*kept.events[0].0.key), (6, "6"));
     }
 }

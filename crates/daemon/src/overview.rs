@@ -6,7 +6,7 @@
 
 use crate::api::{Control, Failure};
 use crate::convert;
-use crate::events::Seen;
+use crate::events::{About, Seen};
 use crate::findings;
 use crate::http::bad_query;
 use crate::live::Watcher;
@@ -18,6 +18,7 @@ use axum::extract::{ConnectInfo, Query, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
+use node::VolumeId;
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -145,8 +146,8 @@ struct After {
     after: Option<u64>,
 }
 
-/// Show the last events, the oldest first: of streams and volumes, those that the asker may see;
-/// of the pool, its disks and the host, to root. To follow, ask again with the last number.
+/// Show the last events, the oldest first: of streams and volumes, those of volumes that the asker may
+/// see, or that were his when they went; of the pool, its disks and the host, to root. To follow, ask again with the last number.
 #[utoipa::path(get, path = "/v1/events", tag = "daemon", params(After), responses(
     (status = 200, description = "The last events", body = api::Events),
     (status = 400, description = "The query cannot be read", body = Problem,
@@ -161,13 +162,16 @@ async fn events(
     let (last, events) = control.events.after(after.unwrap_or(0));
     let all = control.quotas.who(&peer).is_superuser
         && peer.scope.as_deref().is_none_or(token::Grant::is_for_all);
-    let shown: HashSet<String> = match all || events.is_empty() {
+    let shown: HashSet<u64> = match all || events.is_empty() {
         true => HashSet::new(),
-        false => control.shown(&peer).volumes.into_iter().map(|one| one.name).collect(),
+        false => control.shown(&peer).volumes.into_iter().map(|one| one.id.0).collect(),
     };
-    let is_shown =
-        |event: &api::Event| all || event.volume.as_ref().is_some_and(|it| shown.contains(it));
-    let events = events.into_iter().filter(is_shown).collect();
+    let uid = peer.scope.as_deref().is_none_or(token::Grant::is_for_all).then_some(peer.uid);
+    let is_there = |volume| control.entry.0.volume(&VolumeId(volume).as_name()).is_some();
+    let told = |about: About| about.is_told(&shown, uid, is_there);
+    let is_shown = |about: Option<About>| all || about.is_some_and(told);
+    let events = events.into_iter().filter(|(_, about)| is_shown(*about));
+    let events = events.map(|(event, _)| event).collect();
     Ok(Json(api::Events { run: control.run, last, events }))
 }
 
