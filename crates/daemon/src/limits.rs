@@ -111,8 +111,8 @@ pub const WATCHERS_PER_USER: usize = 8;
 pub const FRAME_WITHIN: Duration = Duration::from_secs(10);
 /// A program that does not take an answer for so long is let go, for the same reason.
 pub const ANSWER_TAKEN_WITHIN: Duration = Duration::from_secs(30);
-/// What a plan may take, in contracts that are looked at: some ten seconds of a processor.
-pub const PLAN_WORK_MAX: u64 = 1_000_000_000;
+/// What a plan may take, in contracts that are tried on a disk: some ten seconds of a processor.
+pub const PLAN_WORK_MAX: u64 = 5_000_000;
 /// A file is looked at for so long; a measurement of its device takes four seconds of it.
 pub const FILE_WITHIN: Duration = Duration::from_secs(30);
 /// Files of one user that are looked at, or closed, at once: each has a thread, since the

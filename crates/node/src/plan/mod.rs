@@ -501,21 +501,21 @@ impl TrialDisk {
 
 impl Trial {
     fn admit(&mut self, at: usize, wanted: &Wanted, work: &PlanWork) -> Result<(), Error> {
-        work.takes_kind(&self.planner, self.contracts())?;
+        work.takes_kind(&self.planner)?;
         let demand = self.planner.demand(wanted)?;
         let has_contract = !matches!(wanted.what, Whose::Service(Service::BestEffort(_)));
         let window = demand.as_ref().map_or(Bytes::ZERO, |demand| demand.window);
         let ring = self.planner.ring(wanted, window);
         let mut entry = Entry { admitted: 0, window, ring, has_contract, more: None, stops: None };
         while self.stops.is_none() && entry.admitted < wanted.count {
-            work.takes(self.contracts())?;
+            work.takes_one(&self.planner)?;
             match self.one(&demand, wanted) {
                 Ok(demand) => {
                     self.take(at, demand);
                     entry.admitted += 1;
                 }
                 Err(error) => {
-                    work.takes_search(self.contracts())?;
+                    work.takes_search(&self.planner)?;
                     self.note_refused(at, &demand);
                     self.stops = Some(Stop { kind: at, number: entry.admitted + 1, error });
                 }
@@ -610,25 +610,20 @@ impl Trial {
         wanted: &Wanted,
         work: &PlanWork,
     ) -> Result<(Option<u64>, Option<Error>), Error> {
-        work.takes_kind(&self.planner, self.contracts())?;
+        work.takes_kind(&self.planner)?;
         let demand = self.planner.demand(wanted)?;
         let mut trial = self.clone();
         for more in 0..limits::PLAN_MAX {
-            work.takes(trial.contracts())?;
+            work.takes_one(&self.planner)?;
             match trial.one(&demand, wanted) {
                 Ok(demand) => trial.take(0, demand),
                 Err(error) => {
-                    work.takes_search(trial.contracts())?;
+                    work.takes_search(&self.planner)?;
                     return Ok((Some(more), Some(error)));
                 }
             }
         }
         Ok((Some(limits::PLAN_MAX), None))
-    }
-
-    /// Those that are on the disks by now.
-    fn contracts(&self) -> usize {
-        self.planner.disks.iter().map(|disk| disk.set.len()).sum()
     }
 
     fn windows(&self) -> Bytes {
