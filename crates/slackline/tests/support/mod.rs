@@ -200,11 +200,6 @@ impl Daemon {
         signal(self.child.id(), name);
     }
 
-    /// The number of its process.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Stops its process, and waits until no thread of it goes on.
     pub fn stop(&self) {
         self.signal("STOP");
