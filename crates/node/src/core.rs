@@ -727,8 +727,8 @@ impl Disk {
         };
         if matches!(profile.kind, disk::Kind::Linear(_)) {
             // Where the place does not matter, a change between streams and best effort
-            // costs nothing: there is no reason to serve either in runs.
-            options.burst = Duration::ZERO;
+            // costs nothing: there is no reason to serve either in runs, nor the nearest first.
+            (options.burst, options.place_matters) = (Duration::ZERO, false);
         }
         let mut schedule = Schedule::new(config.policy, options);
         let mut join = |task: Task| {

@@ -2,6 +2,7 @@
 //! streams and volumes there are, and the slack of the disks is searched on copies.
 
 use crate::api::*;
+use crate::commits::longest::sync_max;
 use crate::limits::{NAMES_STEP, STATUS_STEP};
 use crate::node::Node;
 use crate::streams::stream::Stream;
@@ -289,7 +290,7 @@ impl Node {
         let writer = self.streams.writer_of(volume.id()).filter(|_| volume.is_ring())?;
         let stream = self.streams.get(writer)?;
         let window = stream.window.memory(&stream.contract);
-        Some(rings::given_up(&stream.contract, window, self.core.config.commit_interval))
+        Some(rings::given_up(&stream.contract, window, sync_max(&self.core.config)))
     }
 
     pub(crate) fn volume_status(&self, volume: &Volume) -> VolumeStatus {

@@ -98,6 +98,12 @@ impl View<'_> {
     pub fn head(&self) -> Lba {
         self.core.head
     }
+    /// Whether it matters to the disk where a command lies ([`Options::place_matters`]).
+    ///
+    /// [`Options::place_matters`]: crate::Options::place_matters
+    pub fn place_matters(&self) -> bool {
+        self.core.options.place_matters
+    }
     /// What waits.
     pub fn queues(&self) -> &Queues {
         &self.core.queues

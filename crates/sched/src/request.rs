@@ -232,6 +232,10 @@ pub struct Options {
     /// the slack. Bounds and times of commands are told without it. Changed by
     /// [`set_gap`](crate::Schedule::set_gap).
     pub gap: Duration,
+    /// What a command takes depends on where the heads are. Where it does not, best effort of one
+    /// urgency is served in the order in which it came: no place is near, and one that seemed so would
+    /// keep the others waiting.
+    pub place_matters: bool,
 }
 
 impl Default for Options {
@@ -242,6 +246,7 @@ impl Default for Options {
             reserve: Duration::from_millis(50),
             burst: BURST,
             burst_requests: 1,
+            place_matters: true,
             depth: 1,
             any_order: 1,
             gap: Duration::ZERO,

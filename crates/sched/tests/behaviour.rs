@@ -123,6 +123,35 @@ fn best_effort_is_swept_synchronous_first() {
 
 /// A program that reads on and on where the head is, against one request far away
 /// and one asynchronous write.
+/// Where the place does not matter, no place is near: who came first goes first, however many come
+/// elsewhere while he waits. (Where it does, who goes on elsewhere has his turn for 250 ms.)
+#[test]
+fn where_the_place_does_not_matter_best_effort_goes_in_the_order_in_which_it_came() {
+    let passed = |place_matters| {
+        let options = Options { reserve: ms(10), place_matters, ..Options::default() };
+        let mut schedule = Schedule::new(PolicyKind::SLACK, options);
+        let mut now = 0;
+        (1..=3).for_each(|key| drop(submit(&mut schedule, now, key, URGENT, 5_000 * key)));
+        let mut order = Vec::new();
+        for key in 4.. {
+            if order.len() == 1 {
+                submit(&mut schedule, now, 100, URGENT, 0); // behind the heads
+            }
+            let Next::Start { key: started, .. } = schedule.next(at(now), &Ten) else { panic!() };
+            if started == 100 {
+                return (order.len(), now);
+            }
+            order.push(started);
+            now += 10;
+            schedule.finished(at(now), started);
+            submit(&mut schedule, now, key, URGENT, 5_000 * key);
+        }
+        unreachable!("it is served")
+    };
+    assert_eq!(passed(false), (4, 40));
+    assert!(passed(true) > (20, 200), "{:?}", passed(true));
+}
+
 #[test]
 fn nobody_waits_for_ever_behind_a_sweep_that_does_not_end() {
     for policy in [PolicyKind::SLACK, PolicyKind::DELTA_L, PolicyKind::EDF] {

@@ -126,6 +126,7 @@ fn a_schedule_stands_any_numbers() {
             burst_requests: any(&mut random),
             depth: 1 + random.within(0, 2) as u32,
             any_order: 1 + random.within(0, 2) as u32,
+            place_matters: true,
             gap: if random.one_in(2) { ns(0) } else { limited(&mut random) },
         };
         let mut schedule = Schedule::new(policy, options);

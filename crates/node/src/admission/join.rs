@@ -4,6 +4,7 @@ use crate::admission::block;
 use crate::admission::contract::{Joined, LENGTHS, Seen, Share, period, refused, window_blocks};
 use crate::admission::rates::RateSearch;
 use crate::api::*;
+use crate::commits::longest::sync_max;
 use crate::core::Core;
 use crate::core::Disk;
 use crate::limits;
@@ -42,7 +43,7 @@ impl Core {
         let blocks = |late| window_blocks(contract, shares, mode, late);
         let window = |late| contract.block.saturating_mul(blocks(late));
         let windows = (window(self.config.host_latency), window(self.late));
-        rings::check(volume, contract, windows, self.config.commit_interval)
+        rings::check(volume, contract, windows, sync_max(&self.config))
     }
 
     /// How the extents of `volume` are shared out; where one is on its way, both of its

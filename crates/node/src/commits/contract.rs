@@ -9,6 +9,7 @@
 use crate::admission::contract;
 use crate::admission::costs::{Costs, log_write};
 use crate::api::*;
+use crate::commits::longest::put_off_max;
 use crate::commits::tasks::{Adds, Log, LogTasks, LogWrite, extents_of};
 use crate::core::Core;
 use crate::limits;
@@ -144,7 +145,7 @@ impl Core {
     }
 
     fn set_log_on(&mut self, now: Instant, disk: DiskIndex, size: Bytes) -> Result<(), Refusal> {
-        let at_most = self.config.commit_interval / limits::LOG_PUT_OFF;
+        let at_most = put_off_max(&self.config);
         let (task, count) = self.log_tasks(disk, size)?;
         let state = self.disk(disk);
         let refused = |refusal: sched::Refusal| contract::refused(disk, &refusal);

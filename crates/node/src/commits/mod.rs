@@ -1,7 +1,7 @@
 //! When the metadata log is committed, and who waits for it.
 
 pub(crate) mod contract;
-mod longest;
+pub(crate) mod longest;
 pub(crate) mod run;
 pub(crate) mod state;
 pub(crate) mod tasks;

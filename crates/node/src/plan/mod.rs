@@ -22,6 +22,7 @@ use crate::admission::costs::{Costs, piece_within};
 use crate::admission::owed::Owed;
 use crate::admission::rates::longer_blocks;
 use crate::api::{Config, Contract, DiskIndex, Error, Mode, Placement, Refusal, Service};
+use crate::commits::longest::sync_max;
 use crate::limits;
 use crate::memory::arena::Arena;
 use crate::volumes::rings;
@@ -412,9 +413,9 @@ impl Planner {
                 (Bytes::ZERO, Bytes::ZERO)
             }
             Whose::Stream { mode: Some(mode), contract } if mode.writes() => {
-                let interval = self.config.commit_interval;
-                let least = rings::least(contract, window, interval);
-                let ahead = rings::given_up(contract, window, interval);
+                let sync = sync_max(&self.config);
+                let least = rings::least(contract, window, sync);
+                let ahead = rings::given_up(contract, window, sync);
                 (least.round_up(store::RING_GRAIN), ahead)
             }
             _ => (Bytes::ZERO, Bytes::ZERO),

@@ -4,7 +4,7 @@
 //! **The writer.** What is given up can be written again when a commit has made that durable. So a
 //! ring gives up enough for all that its writer may come to until then: its window, a block, and
 //! what passes at its rate in the longest time from a change to the end of the commit that
-//! has it ([`SYNC_INTERVALS`](crate::limits::SYNC_INTERVALS)). That goes with the commits that there are for what is written:
+//! has it ([`sync_max`]). That goes with the commits that there are for what is written:
 //! no transfer of a disk is added. A writer that comes to the end all the same (its contract has just
 //! become larger, or the disks are late with a commit) waits for room, and loses nothing.
 //!
@@ -17,6 +17,7 @@
 //! or is not; a gap ends within the window; no block below it is under way.
 
 use crate::api::*;
+use crate::commits::longest::sync_max;
 use crate::core::Core;
 use crate::streams::stream::{Slot, Stream};
 use crate::volumes::rings::ahead;
@@ -49,7 +50,7 @@ impl Stream {
             return;
         }
         let window = self.window.memory(&self.contract);
-        let wanted = self.position + ahead(&self.contract, window, core.config.commit_interval);
+        let wanted = self.position + ahead(&self.contract, window, sync_max(&core.config));
         // What is being written is never given up.
         let held = self.position.min(volume.length()).round_down(RING_GRAIN);
         let most = held + volume.size();

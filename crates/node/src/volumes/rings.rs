@@ -2,15 +2,13 @@
 //! short it may be for a contract, and that it is recorded to by one stream, at its end.
 
 use crate::api::{Contract, Error};
-use crate::limits;
 use store::{RING_GRAIN, Volume};
 use units::{Bytes, Duration};
 
 /// How far ahead of its writer a ring gives up what it holds, where the writer's window is so
-/// long and commits begin so often.
-pub(crate) fn ahead(contract: &Contract, window: Bytes, interval: Duration) -> Bytes {
-    let time = interval.saturating_mul(limits::SYNC_INTERVALS);
-    let passes = contract.rate.bytes_in(time);
+/// long and a change is durable within `sync`.
+pub(crate) fn ahead(contract: &Contract, window: Bytes, sync: Duration) -> Bytes {
+    let passes = contract.rate.bytes_in(sync);
     let all = window.checked_add(contract.block).and_then(|all| all.checked_add(passes));
     let all = all.and_then(|all| all.checked_add(contract.burst)).unwrap_or(Bytes::MAX);
     // No volume is so long, and twice as much is still a number.
@@ -19,14 +17,14 @@ pub(crate) fn ahead(contract: &Contract, window: Bytes, interval: Duration) -> B
 
 /// How much less than its size a ring holds at the least, when it is full: what it gives up ahead of
 /// its writer, in whole parts.
-pub(crate) fn given_up(contract: &Contract, window: Bytes, interval: Duration) -> Bytes {
-    ahead(contract, window, interval) + RING_GRAIN
+pub(crate) fn given_up(contract: &Contract, window: Bytes, sync: Duration) -> Bytes {
+    ahead(contract, window, sync) + RING_GRAIN
 }
 
 /// The smallest ring for a writer under this contract, with a window of this length: it gives up no
 /// more than half of it ahead of the writer.
-pub(crate) fn least(contract: &Contract, window: Bytes, interval: Duration) -> Bytes {
-    given_up(contract, window, interval).saturating_mul(2)
+pub(crate) fn least(contract: &Contract, window: Bytes, sync: Duration) -> Bytes {
+    given_up(contract, window, sync).saturating_mul(2)
 }
 
 /// Refuses a contract for the writer of a ring that would have to give up more than half of it with
@@ -36,10 +34,10 @@ pub(crate) fn check(
     volume: &Volume,
     contract: &Contract,
     (configured, now): (Bytes, Bytes),
-    interval: Duration,
+    sync: Duration,
 ) -> Result<(), Error> {
-    let least = least(contract, configured, interval);
-    let now = ahead(contract, now, interval).saturating_add(RING_GRAIN * 2);
+    let least = least(contract, configured, sync);
+    let now = ahead(contract, now, sync).saturating_add(RING_GRAIN * 2);
     let (size, least) = (volume.size(), least.max(now));
     if volume.is_ring() && size < least {
         return Err(Error::RingTooSmall { size, least: least.round_up(RING_GRAIN) });

@@ -4,7 +4,8 @@
 //! it began, and what joined while its oldest request was no older than [`TURN_OPEN`].
 //! Within a turn goes next what the disk is likely to do soonest from where the heads
 //! are: best effort goes between requests under contract, which leave the heads
-//! anywhere, so that a sweep of its own would not be one. What comes later in a turn
+//! anywhere, so that a sweep of its own would not be one. Where the place does not matter
+//! ([`Options::place_matters`](crate::Options::place_matters)) the oldest goes next. What comes later in a turn
 //! waits for the next, so that nobody is overtaken by more than waited with it. Between
 //! the two urgencies, and against requests under contract that come early, age decides:
 //! while any are over theirs, one choice in [`AGED_EVERY`] is for those that have been
@@ -80,7 +81,11 @@ impl Elevator {
         if is_open || oldest.arrival >= turn.end {
             turn.end = by_age.next_back().or(second).unwrap_or(oldest).arrival + 1;
         }
-        let next = near(view, synchronous, turn.end).unwrap_or(oldest);
+        let nearest = match view.place_matters() {
+            true => near(view, synchronous, turn.end),
+            false => None,
+        };
+        let next = nearest.unwrap_or(oldest);
         let left = if next.key == oldest.key { second } else { Some(oldest) };
         *turn = match left.filter(|left| left.arrival < turn.end) {
             Some(left) => Turn { begin: left.arrival, end: turn.end },
