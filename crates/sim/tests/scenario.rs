@@ -241,7 +241,7 @@ fn a_program_that_kept_to_its_contract_and_was_not_served_is_counted() {
     let rate = Rate::per_second(6_000_000);
     let services = [
         (Service::Latency { len: block, within, every }, Arrivals::Paced(every)),
-        (Service::Rate { rate, block, period: Duration::from_secs(1) }, Arrivals::Greedy(4)),
+        (Service::Rate { rate, block, period: Duration::from_secs(1) }, Arrivals::Greedy(6)),
     ];
     for (service, arrivals) in services {
         let mut promised = greedy("promised", 1);

@@ -3,8 +3,8 @@
 //! bytes that came.
 //!
 //! Only what the contract's words cover is judged: an operation that comes in its time, of at most the
-//! promised length, within one MiB of the volume; a rate where operations of that length are always
-//! waiting, on a pool of one disk.
+//! promised length, within one MiB of the volume; a rate where as many operations of that length as a
+//! period has are always waiting, on a pool of one disk.
 
 use super::plan::{Arrivals, LoadPlan, Place};
 use node::Service;
@@ -42,8 +42,10 @@ impl Judge {
             Some(Service::Latency { len, within, every }) => {
                 Some(Promise::Answers { len, within, every, next: vec![now; volumes] })
             }
-            Some(service @ Service::Rate { block, .. }) => {
-                let waits = matches!(plan.arrivals, Arrivals::Greedy(_)) && plan.block >= block;
+            Some(service @ Service::Rate { rate, block, period }) => {
+                let least = rate.bytes_in(period).div_ceil(block);
+                let waits = matches!(plan.arrivals, Arrivals::Greedy(many) if many >= least)
+                    && plan.block >= block;
                 let is_whole = waits && volumes == 1 && disks == 1;
                 is_whole.then_some(Promise::Rate { service, since: now, came: Bytes::ZERO })
             }
