@@ -170,7 +170,10 @@ impl Between {
             None => held_from(volume),
         };
         let end = match to {
-            Some(to) => ends((&volume.name, otherwise), to, find(to)?, &mut notes)?,
+            Some(to) => match is_behind(volume.recorded.as_ref(), to, &mut notes) {
+                true => volume.length_bytes,
+                false => ends((&volume.name, otherwise), to, find(to)?, &mut notes)?,
+            },
             None => volume.length_bytes,
         };
         let end = end.min(volume.length_bytes);
@@ -182,6 +185,17 @@ impl Between {
         let what = format!("nothing of {} was recorded between these times", volume.name);
         Err(Failure::new(what, shows(&volume.name)))
     }
+}
+
+/// Whether what was recorded last was recorded before this time: then all of it was, also what was recorded
+/// before that, while a clock was ahead.
+fn is_behind(recorded: Option<&Recorded>, asked: Timestamp, notes: &mut Vec<String>) -> bool {
+    let Some(ended) = recorded.map(|recorded| recorded.ends_ns) else { return false };
+    let asked = nanos(asked);
+    if asked > ended {
+        notes.push(format!("the recording ends at {}, before {}", told(ended), told(asked)));
+    }
+    asked >= ended
 }
 
 fn shows(name: &str) -> String {
@@ -286,6 +300,19 @@ mod tests {
         for text in ["", "soon", "25:00", "yesterday 9", "2026-13-01", "10 ago", "ago"] {
             assert_eq!(read(text, now), None, "{text}");
         }
+    }
+
+    /// Where a clock was ahead for a minute, the last byte is not the one with the latest time.
+    #[test]
+    fn up_to_now_is_up_to_the_end() {
+        let recorded = Recorded { begins_ns: 0, ends_ns: 5_000_000_000, within_ns: 1 };
+        let behind = |seconds, notes: &mut Vec<String>| {
+            is_behind(Some(&recorded), Timestamp::from_second(seconds).unwrap(), notes)
+        };
+        let mut notes = Vec::new();
+        assert!(!behind(4, &mut notes) && behind(5, &mut notes) && notes.is_empty());
+        assert!(behind(6, &mut notes) && notes[0].contains("the recording ends at"), "{notes:?}");
+        assert!(!is_behind(None, Timestamp::MAX, &mut notes));
     }
 
     /// On 25 October 2026, 02:00 to 03:00 comes twice; on 28 March 2027 not at all.

@@ -206,6 +206,15 @@ impl Recorded {
     pub fn ends(&self) -> Option<i64> {
         self.lines().next_back().map(|(_, b)| nanos(b.at))
     }
+    /// The last time up to `time`, both in nanoseconds since 1970, at which something was recorded, by the
+    /// clock as it was then.
+    pub fn latest_before(&self, time: i64) -> Option<i64> {
+        let until = |(a, b): (Point, Point)| {
+            let (first, last) = (nanos(a.at.min(b.at)), nanos(a.at.max(b.at)));
+            (first <= time).then(|| last.min(time))
+        };
+        self.lines().filter_map(until).max()
+    }
     /// When the byte at this place was recorded.
     pub fn time_at(&self, place: Bytes) -> Option<i64> {
         let block = place / BLOCK;
@@ -224,11 +233,13 @@ impl Recorded {
         }
         // Of several at one time the last line counts; of a line that arrived at once, its beginning
         // where it goes on, and its end where it ended. (The first least and the last greatest are taken.)
-        let next = held().flat_map(|(a, b)| [a, b]).filter(|end| end.at > at);
-        let next = next.min_by_key(|end| end.at);
-        let last = held().rev().flat_map(|(a, b)| [a, b]).filter(|end| end.at < at);
-        let last = last.max_by_key(|end| end.at);
-        match (last, next) {
+        let last = held().rev().flat_map(|(a, b)| [(a, b.block), (b, b.block)]);
+        let last = last.filter(|(end, _)| end.at < at).max_by_key(|(end, _)| end.at);
+        // It goes on behind that. What was recorded before, by a clock that was ahead, comes no more.
+        let behind = last.map_or(0, |(_, line_ends)| line_ends);
+        let next = held().filter(|(a, _)| a.block >= behind).flat_map(|(a, b)| [a, b]);
+        let next = next.filter(|end| end.at > at).min_by_key(|end| end.at);
+        match (last.map(|(last, _)| last), next) {
             (None, None) => Moment::Unknown,
             (None, Some(next)) => {
                 Moment::Before { offset: offset(next.block), begins: nanos(next.at) }
@@ -419,6 +430,30 @@ mod tests {
         }
     }
 
+    /// After a minute with the clock a day ahead `--to now` was in a pause, which ended in that minute, before
+    /// all that was recorded since: nothing was.
+    #[test]
+    fn what_comes_after_a_clock_that_was_ahead_does_not_end_before_it() {
+        let (hour, day) = (3_600_000, 24 * 3_600_000);
+        let recorded = recorded(&[
+            (0, hour * 10),
+            (10, hour * 10 + 10_000),
+            (10, hour * 10 + day),
+            (20, hour * 10 + day + 10_000),
+            (20, hour * 10 + 20_000),
+            (30, hour * 10 + 30_000),
+        ]);
+        let find = |at| recorded.find(ms(at), Bytes::ZERO);
+        let after = Moment::After { offset: BLOCK * 30, ended: ms(hour * 10 + 30_000) };
+        assert_eq!(find(hour * 10 + 31_000), after);
+        assert_eq!(find(hour * 10 + day - 1), after);
+        assert_eq!(find(hour * 10 + day + 5_000), Moment::At { offset: BLOCK * 15 });
+        // What lies between is a pause as ever.
+        let (ended, resumes) = (ms(hour * 10 + 10_000), ms(hour * 10 + 20_000));
+        let pause = Moment::Pause { offset: BLOCK * 20, ended, resumes };
+        assert_eq!(find(hour * 10 + 15_000), pause);
+    }
+
     /// Of two places that were recorded at the same time, by the clock, the latest counts.
     #[test]
     fn a_clock_that_was_set_back_leads_to_the_latest_place() {
@@ -445,6 +480,18 @@ mod tests {
     }
 
     #[test]
+    fn the_last_time_at_which_something_was_recorded_is_looked_for_before_another() {
+        let (day, hour) = (a_day(), 3_600_000);
+        let latest = |at| day.latest_before(ms(at));
+        assert_eq!(latest(hour * 9 + 79_999), None);
+        assert_eq!(latest(hour * 9 + 85_000), Some(ms(hour * 9 + 85_000)));
+        assert_eq!(latest(hour * 10 - 1), Some(ms(hour * 9 + 90_000)));
+        assert_eq!(latest(hour * 10 + 30_000), Some(ms(hour * 10 + 10_000)));
+        assert_eq!(latest(hour * 24), Some(ms(hour * 10 + 80_000)));
+        assert_eq!(Recorded::default().latest_before(i64::MAX), None);
+    }
+
+    #[test]
     fn a_cut_ends_the_line_where_it_cuts() {
         let mut day = a_day();
         day.cut(BLOCK * 25);
@@ -463,12 +510,9 @@ mod tests {
         day.drop_before(BLOCK * 15);
         assert_eq!(day.points.len(), 4);
         assert_eq!(day.begins(BLOCK * 15), Some(ms(hour * 10 + 75_000)));
-        let before = Moment::Pause {
-            offset: BLOCK * 15,
-            ended: ms(hour * 9 + 90_000),
-            resumes: ms(hour * 10 + 75_000),
-        };
-        assert_eq!(day.find(ms(hour * 10 + 72_000), BLOCK * 15), before);
+        // By the clock as it is now that is after the recording.
+        let after = Moment::After { offset: BLOCK * 30, ended: ms(hour * 9 + 90_000) };
+        assert_eq!(day.find(ms(hour * 10 + 72_000), BLOCK * 15), after);
         day.drop_before(BLOCK * 20);
         assert_eq!(day.points.first(), Some(&Point { block: 20, at: hour * 9 + 80_000 }));
         // The end of the last line moves on: without its beginning nobody would know of the rest.
