@@ -432,6 +432,12 @@ pub fn policy(status: &Status) -> api::PolicyState {
     }
 }
 
+/// Nanoseconds since 1970; 0 before that.
+fn wall_clock() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.ok().and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0)
+}
+
 /// What is shown of everything at one instant; `since` is when the pool was opened.
 pub fn status(
     pool: &dyn Pool,
@@ -451,6 +457,11 @@ pub fn status(
         policy: status.policy.to_string(),
         version: env!("CARGO_PKG_VERSION").into(),
         up_ns: status.now.saturating_since(since),
+        time_ns: wall_clock(),
+        clock_doubt: status.clock_doubt.map(|doubt| api::ClockDoubt {
+            ahead_ns: doubt.ahead,
+            for_ns: doubt.until.saturating_since(status.now),
+        }),
         read_only: status.read_only,
         disks,
         volumes: volumes(status.volumes, quotas),

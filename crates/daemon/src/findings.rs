@@ -75,6 +75,16 @@ fn findings(status: &Status, policy: &PolicyState) -> Vec<Finding> {
                     run `slackline pool check DEVICE...`";
         found.push(broken("read_only".into(), what.into(), next));
     }
+    if let Some(doubt) = &status.clock_doubt {
+        let (ahead, left) = (span(doubt.ahead_ns), span(doubt.for_ns));
+        let what = format!(
+            "the clock of this machine lies {ahead} ahead of where it was last, and may be wrong: rings give \
+             up nothing for its age for the next {left}"
+        );
+        let next = "if it is right, there is nothing to do; if not, set it right before that time is over \
+                    (`timedatectl`), or have rings keep all: `slackline volume keep NAME off`";
+        found.push(look("clock".into(), what, next));
+    }
     let has_contracts = !status.streams.is_empty() || status.volumes.iter().any(is_under_contract);
     if !policy.promised && has_contracts {
         let what = format!("no contract is a promise under the policy {}", status.policy);
@@ -89,8 +99,10 @@ fn findings(status: &Status, policy: &PolicyState) -> Vec<Finding> {
     let way = "an answer's way to its program";
     found.extend(of_host("host/delivery".into(), way, &status.delivery));
     status.volumes.iter().for_each(|volume| of_volume(volume, &mut found));
+    found.extend(status.volumes.iter().filter_map(|volume| of_idle_ring(volume, status)));
     for stream in &status.streams {
         of_stream(stream, status.full_at(&stream.volume), &mut found);
+        found.extend(of_silence(stream, status));
     }
     found.extend(status.warnings.iter().enumerate().map(|(n, warning)| {
         let next = "do what it says, and start the daemon again";
@@ -310,6 +322,67 @@ fn of_stream(stream: &Stream, size: Option<Bytes>, found: &mut Vec<Finding>) {
     }
 }
 
+/// The key of the finding that nothing comes from the program of this stream.
+pub fn key_of_silence(stream: u64) -> String {
+    key_of_stream(stream, "silent")
+}
+
+/// How long ago something was written to this volume last, as far as that is known.
+fn written_ago(volume: &Volume, status: &Status) -> Option<Duration> {
+    let recorded = volume.recorded.as_ref().map(|recorded| recorded.ends_ns);
+    let last = recorded.max(volume.times.as_ref().map(|times| times.modified_ns))?;
+    let ago = u64::try_from(status.time_ns.checked_sub(last)?).ok()?;
+    (status.time_ns > 0).then_some(Duration::from_nanos(ago))
+}
+
+/// A writer that goes on at the end of its volume, and of which nothing came for long.
+fn of_silence(stream: &Stream, status: &Status) -> Option<Finding> {
+    let volume = status.volumes.iter().find(|one| one.name == stream.volume)?;
+    let (contract, name) = (&stream.contract, &stream.volume);
+    // Who writes over what is there changes no times of it.
+    let goes_on = stream.mode == Mode::Write && stream.position_bytes >= volume.length_bytes;
+    let for_long = match written_ago(volume, status) {
+        Some(ago) => ago.min(stream.open_ns),
+        None if stream.moved_bytes.is_zero() => stream.open_ns,
+        None => return None,
+    };
+    // What fills its blocks slowly is written when they are full.
+    let block = contract.rate_bytes_per_second.time_for(contract.block_bytes);
+    if !goes_on || for_long < SILENT_AFTER.saturating_add(block.saturating_mul(2)) {
+        return None;
+    }
+    let what =
+        format!("stream {} on {name}: nothing came to record for {}", stream.id, span(for_long));
+    let next = format!(
+        "look at what gives its bytes, of a camera with `slackline cameras FILE --status`; or close it: \
+         `slackline stream close {}`",
+        stream_on(name, stream.id)
+    );
+    Some(on(name, look(key_of_silence(stream.id), what, next)))
+}
+
+/// A ring that gives up what is old, and to which nobody records any more: it becomes empty.
+fn of_idle_ring(volume: &Volume, status: &Status) -> Option<Finding> {
+    let (name, keep) = (&volume.name, volume.ring.as_ref()?.keep_ns?);
+    let writes = |stream: &Stream| stream.volume == *name && stream.mode != Mode::Read;
+    volume.recorded.as_ref()?;
+    let ago = written_ago(volume, status).filter(|ago| *ago >= IDLE_AFTER)?;
+    if status.streams.iter().any(writes) {
+        return None;
+    }
+    let what = format!(
+        "nobody records to ring {name} for {}, and it gives up what is older than {}",
+        span(ago),
+        span(keep)
+    );
+    let quoted = quoted(name);
+    let next = format!(
+        "start what records to it, cameras with `slackline cameras FILE` or `systemctl start \
+         slackline-cameras`; where that is over, `slackline volume keep {quoted} off` keeps what it has"
+    );
+    Some(on(name, look(format!("volume/{name}/idle"), what, next)))
+}
+
 /// How long a writer's volume lasts at the rate of its contract. A program that has given nothing for a while
 /// fills nothing. One that gives less than its contract is judged by its contract: it may give more at any time.
 fn left(stream: &Stream, size: Option<Bytes>) -> Option<Duration> {
@@ -319,6 +392,9 @@ fn left(stream: &Stream, size: Option<Bytes>) -> Option<Duration> {
 
 /// A program that has given nothing for so long may well not begin.
 const SILENT_AFTER: Duration = Duration::from_secs(60);
+
+/// A ring to which nobody has recorded for so long is told of: who is started anew is back by then.
+const IDLE_AFTER: Duration = Duration::from_secs(600);
 
 /// A writer that was slowed once within this time hands over bytes that waited for its stream to be opened.
 const CATCHES_UP: Duration = Duration::from_secs(60);
@@ -457,6 +533,90 @@ pub(crate) mod tests {
             overview_of(&status).findings.len()
         };
         assert_eq!((young(1), young(2)), (0, 1), "it hands over what had waited");
+    }
+
+    /// A camera that had fallen silent days ago, and one whose supervisor was never started again, were
+    /// sound.
+    #[test]
+    fn a_recording_that_does_not_go_on_is_told() {
+        const SECOND: i64 = 1_000_000_000;
+        let now = 1_800_000_000 * SECOND;
+        let status = |ago: i64, open: i64| {
+            let mut status = sound();
+            status["time_ns"] = json!(now);
+            status["streams"][0]["open_ns"] = json!(open * SECOND);
+            status["streams"][0]["moved_bytes"] = json!(1);
+            let at = now - ago * SECOND;
+            status["volumes"][0]["recorded"] =
+                json!({ "begins_ns": 1, "ends_ns": at, "within_ns": 1 });
+            status["volumes"][0]["ring"] =
+                json!({ "start_bytes": 0, "held_bytes": 1, "keep_ns": 86_400 * SECOND });
+            status
+        };
+        let what = |status: &Value| -> Vec<String> {
+            overview_of(status).findings.into_iter().map(|one| one.what).collect()
+        };
+        let days = status(260_000, 900_000);
+        let silent = "stream 3 on cam1: nothing came to record for 3 d 0 h";
+        assert_eq!(what(&days), [silent]);
+        assert_eq!(overview_of(&days).findings[0].key, key_of_silence(3));
+        assert_eq!(
+            what(&status(260_000, 61)),
+            ["stream 3 on cam1: nothing came to record for 1 min 1 s"]
+        );
+        assert_eq!(what(&status(59, 900_000)), [""; 0]);
+        assert_eq!(what(&status(260_000, 59)), [""; 0], "it was opened just now");
+        assert_eq!(what(&status(-5, 900_000)), [""; 0], "the clock was set back");
+        let but = |pointer: &str, value: Value| {
+            let mut status = days.clone();
+            *status.pointer_mut(pointer).unwrap() = value;
+            what(&status)
+        };
+        assert_eq!(but("/streams/0/mode", json!("read")).len(), 1, "it is the ring that is idle");
+        assert_eq!(
+            but("/volumes/0/length_bytes", json!(9)),
+            [""; 0],
+            "it writes over what is there"
+        );
+        assert_eq!(
+            but("/streams/0/contract/block_bytes", json!(1_u64 << 37)),
+            [""; 0],
+            "a long block"
+        );
+        assert_eq!(but("/time_ns", json!(0)), [""; 0]);
+        // Nothing is known of when it was written: it is silent where it gave nothing at all.
+        let mut never = days.clone();
+        never["volumes"][0]["recorded"] = Value::Null;
+        assert_eq!(what(&never), [""; 0]);
+        never["streams"][0]["moved_bytes"] = json!(0);
+        assert_eq!(what(&never), ["stream 3 on cam1: nothing came to record for 10 d 10 h"]);
+
+        // Nobody writes it.
+        let mut idle = days.clone();
+        idle["streams"] = json!([]);
+        let told = overview_of(&idle).findings;
+        assert_eq!(
+            told[0].what,
+            "nobody records to ring cam1 for 3 d 0 h, and it gives up what is older than 1 d 0 h"
+        );
+        assert!(told[0].next_step.contains("volume keep cam1 off"), "{told:?}");
+        let but = |change: &dyn Fn(&mut Value)| {
+            let mut status = idle.clone();
+            change(&mut status["volumes"][0]);
+            what(&status)
+        };
+        assert_eq!(but(&|volume| volume["ring"]["keep_ns"] = Value::Null), [""; 0]);
+        assert_eq!(but(&|volume| volume["recorded"] = Value::Null), [""; 0], "never written");
+        let young = json!({ "begins_ns": 1, "ends_ns": now - 599 * SECOND, "within_ns": 1 });
+        assert_eq!(but(&|volume| volume["recorded"] = young.clone()), [""; 0]);
+    }
+
+    #[test]
+    fn a_clock_that_may_be_wrong_is_told() {
+        let doubt = json!({ "ahead_ns": 86_400_000_000_000_u64, "for_ns": 600_000_000_000_u64 });
+        let told = after("/clock_doubt", doubt);
+        assert_eq!((told.len(), told[0].weight, &*told[0].key), (1, Weight::Look, "clock"));
+        assert!(told[0].what.contains("1 d 0 h ahead") && told[0].what.contains("next 10 min 0 s"));
     }
 
     #[test]

@@ -269,6 +269,12 @@ const _: () = {
 };
 /// Rings that give up what is old are looked through so often.
 pub const OLD_LOOK: Duration = Duration::from_secs(10);
+/// A clock that was set forward by more than this, against the one that only counts, may be wrong.
+pub const CLOCK_JUMP: Duration = Duration::from_secs(300);
+/// So may one by which the pool recorded nothing for so long before [`CLOCK_STANDS`].
+pub const CLOCK_AHEAD: Duration = Duration::from_secs(6 * 3_600);
+/// A clock that may be wrong is believed when it has stood for so long.
+pub const CLOCK_STANDS: Duration = Duration::from_secs(3_600);
 /// So many of them give up something at a look, and the others at the next: a record of the log is to
 /// have room for these changes beside those of writers.
 pub const OLD_RINGS: u32 = 32;

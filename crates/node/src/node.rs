@@ -13,6 +13,7 @@ use crate::volumes::kept::KeptOutServices;
 use crate::volumes::permission::{self, Wanted};
 use crate::volumes::rings;
 use crate::volumes::services::Holder;
+use crate::volumes::trust::Trust;
 use crate::work::Owner;
 use crate::work::{self, CommandEnded};
 use alloc::boxed::Box;
@@ -38,6 +39,8 @@ pub struct Node {
     pub(crate) finished: Option<Finished>,
     /// What time it was at the epoch of the clock here, where the driver says so.
     pub(crate) wall_clock: Option<i64>,
+    /// Whether that is believed where something would be given up for its age.
+    pub(crate) trust: Trust,
 }
 
 impl Node {
@@ -68,6 +71,7 @@ impl Node {
             shutting_down: None,
             finished: None,
             wall_clock: None,
+            trust: Trust::default(),
         };
         node.admit_kept();
         node.look_for_old(Instant::EPOCH);

@@ -57,6 +57,7 @@ impl Look {
             streams: Vec::new(),
             memory: MemoryStatus::default(),
             read_only: false,
+            clock_doubt: None,
             delivery: Duration::ZERO,
             delivery_refused: None,
         };
@@ -95,6 +96,7 @@ impl Node {
                     status.memory.kept -= lent;
                     status.memory.from_memory = core.writes.served_in_all();
                     status.read_only = self.is_read_only();
+                    status.clock_doubt = self.trust.doubt(status.now);
                     status.delivery = core.delivery.counted;
                     let refused = core.delivery.refused.as_ref();
                     status.delivery_refused = refused.map(|(_, error)| Box::new(error.clone()));

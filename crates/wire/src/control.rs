@@ -938,6 +938,12 @@ pub struct Status {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub up_ns: Duration,
+    /// The wall clock of the daemon's machine, in nanoseconds since 1970; 0 where it is not told.
+    #[serde(default)]
+    pub time_ns: i64,
+    /// Set while rings give up nothing for its age, since that clock may be wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_doubt: Option<ClockDoubt>,
     /// True once a metadata write has failed.
     pub read_only: bool,
     /// The pool's disks, in the order of their numbers.
@@ -962,6 +968,20 @@ pub struct Status {
     /// What the daemon could not get from the host (locked memory, real-time
     /// priority), and what to do about it.
     pub warnings: Vec<String>,
+}
+
+/// The clock of the daemon's machine may be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ClockDoubt {
+    /// How far it lies ahead of where it was last, or of the time at which the pool recorded last.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub ahead_ns: Duration,
+    /// For how long it is not believed yet.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub for_ns: Duration,
 }
 
 /// The daemon answers.

@@ -744,6 +744,7 @@ impl Pool for Fake {
                 from_memory: Bytes::ZERO,
             },
             read_only: false,
+            clock_doubt: None,
             delivery: Duration::ZERO,
             delivery_refused: None,
         }

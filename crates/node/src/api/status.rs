@@ -30,10 +30,21 @@ pub struct Status {
     pub memory: MemoryStatus,
     /// Set once a metadata write has failed.
     pub read_only: bool,
+    /// Set while nothing is given up for its age, since the clock may be wrong.
+    pub clock_doubt: Option<ClockDoubt>,
     /// By how much deadlines are advanced for what the driver takes to deliver answers.
     pub delivery: Duration,
     /// Why a longer time that was measured is not counted, if so.
     pub delivery_refused: Option<Box<Error>>,
+}
+
+/// The clock may be wrong: nothing is given up for its age as long as that is so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockDoubt {
+    /// How far it lies ahead of where it was seen last.
+    pub ahead: Duration,
+    /// From when on it is believed, if it stands.
+    pub until: Instant,
 }
 
 /// The room for volumes on all disks.

@@ -4,16 +4,35 @@
 //! anything; what is found goes with the next commit. Where nobody has said what time it is, and while the
 //! pool stops, nothing is given up for its age.
 //!
-//! Invariant: there is a next look as long as a ring has an age to keep to.
+//! A clock that is a month ahead for a minute would make everything a month older, and all of it would be
+//! gone (`trust.rs`).
+//!
+//! Invariants: there is a next look as long as a ring has an age to keep to; nothing is given up for its age
+//! while the clock is in doubt.
 
 use crate::api::*;
-use crate::limits;
+use crate::limits::{self, CLOCK_STANDS};
 use crate::node::Node;
 use alloc::vec::Vec;
 use store::{Volume, VolumeId};
 use units::{Duration, Instant};
 
 impl Node {
+    /// Looks whether the clock is to be believed.
+    fn look_at_clock(&mut self, now: Instant) {
+        let (Some(epoch), Some(clock)) = (self.wall_clock, self.core.store.clock()) else { return };
+        // What was recorded within the last hour may have been by a clock that was wrong already.
+        let stood = i64::try_from(CLOCK_STANDS.as_nanos()).unwrap_or(i64::MAX);
+        let volumes = self.core.store.volumes();
+        let recorded = || {
+            let before = clock.saturating_sub(stood);
+            let latest = volumes.filter_map(|volume| volume.recorded().latest_before(before)).max();
+            // Where nothing is as old as that, nothing is lost.
+            latest.map_or(0, |latest| clock.saturating_sub(latest))
+        };
+        self.trust.look(now, epoch, recorded);
+    }
+
     /// The next look is at once, where a ring has an age to keep to; a node begins with it.
     pub(crate) fn look_for_old(&mut self, now: Instant) {
         let keeps = self.core.store.volumes().any(|volume| volume.keep().is_some());
@@ -44,12 +63,13 @@ impl Node {
             return;
         }
         self.tell_time(now);
+        self.look_at_clock(now);
         let keeps = |volume: &&Volume| volume.keep().is_some();
         let rings: Vec<VolumeId> =
             self.core.store.volumes().filter(keeps).map(Volume::id).collect();
         let mut gave_up = 0;
         for &ring in &rings {
-            if gave_up == limits::OLD_RINGS {
+            if gave_up == limits::OLD_RINGS || self.trust.doubt(now).is_some() {
                 break;
             }
             if let Some(range) = self.core.store.give_up_old(ring) {

@@ -17,4 +17,5 @@ pub(crate) mod services;
 pub(crate) mod serving;
 pub(crate) mod slack;
 mod thin;
+pub(crate) mod trust;
 pub(crate) mod writes;

@@ -363,6 +363,60 @@ const NOON: i64 = 1_790_000_000_000_000_000;
 /// records to it any more, after a power cut, and no more when that is taken back. A reader goes on behind
 /// it. Planted: where a pool that is opened does not begin with a look, the part after the power cut
 /// fails.
+/// A clock that was a month ahead for a minute, before the network had set it, was the end of all that was
+/// recorded in that month.
+#[test]
+fn a_clock_that_is_set_forward_makes_nothing_old_before_it_has_stood() {
+    const DAY: i64 = 86_400_000_000_000;
+    let mut driver = Setup::new(1).with(|config| config.commit_interval = ms(100)).open();
+    driver.node.set_wall_clock(NOON);
+    let (placement, access, size) = (Placement::default(), Access::default(), Bytes::mib(208));
+    let keep = Some(Duration::from_secs(7_200));
+    let made = driver.ask(Op::RingCreate { name: "ring".into(), size, placement, access, keep });
+    assert!(is_made(made));
+    let stream = opened(&mut driver, Mode::Write, Bytes::ZERO).unwrap();
+    for mib in (0..64).step_by(2) {
+        record(&mut driver, stream, Bytes::mib(mib + 2));
+        driver.run(Duration::from_secs(1));
+    }
+    driver.done_durable(stream);
+    driver.close(stream).unwrap();
+    let all = held(&driver);
+    let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3_600));
+    driver.run(minute);
+    let doubt = |driver: &mut Driver| driver.node.status(driver.now).clock_doubt;
+    assert_eq!(doubt(&mut driver), None);
+
+    // A day ahead, for a minute.
+    driver.node.set_wall_clock(NOON + DAY);
+    driver.run(minute);
+    assert_eq!(held(&driver), all);
+    let told = doubt(&mut driver).unwrap();
+    assert_eq!(told.ahead, hour * 24);
+    assert!(told.until > driver.now + hour - minute && told.until <= driver.now + hour);
+    driver.node.set_wall_clock(NOON);
+    driver.run(minute);
+    assert_eq!((held(&driver), doubt(&mut driver)), (all, None));
+
+    // A daemon that begins meanwhile does not believe it either.
+    let passed =
+        |driver: &Driver| driver.now.saturating_since(Instant::EPOCH).as_nanos().cast_signed();
+    let before = passed(&driver);
+    let mut driver = driver.after_a_power_cut();
+    let epoch = NOON + before - passed(&driver);
+    driver.node.set_wall_clock(epoch + DAY);
+    driver.run(minute);
+    assert_eq!(held(&driver), all);
+    assert!(doubt(&mut driver).unwrap().ahead > hour * 23);
+    // It stays so: what is set by a little is no other clock.
+    driver.run(hour / 2);
+    driver.node.set_wall_clock(epoch + DAY + 60_000_000_000);
+    driver.run(hour / 2 - minute * 2);
+    assert_eq!(held(&driver), all);
+    driver.run(minute * 2);
+    assert_eq!((held(&driver).0, doubt(&mut driver)), (all.1, None));
+}
+
 #[test]
 fn a_ring_gives_up_what_is_older_than_it_keeps_things() {
     let mut driver = Setup::new(1).with(|config| config.commit_interval = ms(100)).open();
