@@ -229,4 +229,21 @@ mod tests {
         let unit = include_str!("../../../packaging/slackline.service");
         assert!(unit.contains(&format!("serve --config {SETTINGS}\n")));
     }
+
+    /// A disk behind USB that spun up for 20 s was an ENOENT ten times within a minute: the pool was not
+    /// served until somebody came, and one camera's memory was the end of all of them.
+    #[test]
+    fn the_units_go_on_trying_and_outlive_one_command() {
+        let pool = include_str!("../../../packaging/slackline.service");
+        let cameras = include_str!("../../../packaging/slackline-cameras.service");
+        let has = |unit: &str, line: &str| unit.lines().any(|one| one == line);
+        for unit in [pool, cameras] {
+            for line in ["StartLimitIntervalSec=0", "Restart=on-failure", "RestartSec=5"] {
+                assert!(has(unit, line), "{line}");
+            }
+            assert!(has(unit, &format!("RestartPreventExitStatus={}", crate::failure::USAGE)));
+        }
+        assert!(has(pool, "After=local-fs.target time-sync.target"));
+        assert!(has(cameras, "OOMPolicy=continue"));
+    }
 }
