@@ -970,20 +970,6 @@ pub struct Status {
     pub warnings: Vec<String>,
 }
 
-/// The clock of the daemon's machine may be wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct ClockDoubt {
-    /// How far it lies ahead of where it was last, or of the time at which the pool recorded last.
-    #[serde(with = "quantity")]
-    #[cfg_attr(feature = "schema", schema(value_type = u64))]
-    pub ahead_ns: Duration,
-    /// For how long it is not believed yet.
-    #[serde(with = "quantity")]
-    #[cfg_attr(feature = "schema", schema(value_type = u64))]
-    pub for_ns: Duration,
-}
-
 /// The daemon answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -2,7 +2,7 @@
 
 use crate::quantity;
 use serde::{Deserialize, Serialize};
-use units::Bytes;
+use units::{Bytes, Duration};
 
 /// When the bytes of a volume were recorded, by the wall clock of the daemon's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,4 +134,18 @@ pub struct Span {
     pub begins_ns: i64,
     /// The last one.
     pub ends_ns: i64,
+}
+
+/// The clock of the daemon's machine may be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ClockDoubt {
+    /// How far it lies ahead of where it was last, or of the time at which the pool recorded last.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub ahead_ns: Duration,
+    /// For how long it is not believed yet.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub for_ns: Duration,
 }
