@@ -13,6 +13,7 @@ mod feed;
 mod file;
 mod follow;
 mod group;
+mod hearing;
 mod keeper;
 mod limits;
 mod rate;

@@ -9,7 +9,7 @@ use crate::stream::{direction, no_promise};
 use crate::{Common, cameras, volume};
 use cameras::Snapshot;
 use client::control::{Disk, Finding, Overview, Status, Stream, Verdict, Volume, Weight};
-use daemon::findings::{SOON_FULL, key_of_full_soon};
+use daemon::findings::{SOON_FULL, key_of_full_soon, key_of_silence};
 use units::{Duration, Rate};
 
 /// What stands below a table of disks: something is promised also where nothing is open.
@@ -69,16 +69,25 @@ fn with_cameras(mut findings: Vec<Finding>, cameras: &[Snapshot]) -> Vec<Finding
                 left.is_some()
             });
         }
-        if let Some(trouble) = seen.trouble(&all.file) {
-            let (file, name) = (&all.file, &seen.name);
-            findings.push(Finding {
-                key: format!("camera/{file}/{name}"),
-                volume: Some(seen.volume.clone()),
-                weight: Weight::Look,
-                what: trouble,
-                next_step: format!("{} says more", all.command()),
+        let troubles = seen.troubles(&all.file, &all.command());
+        if let (Some(stream), true) =
+            (seen.stream, troubles.iter().any(|(word, _)| *word == "state"))
+        {
+            // Why nothing comes its supervisor says.
+            findings.retain(|one| {
+                one.key != key_of_silence(stream) || one.volume.as_deref() != Some(&seen.volume)
             });
         }
+        findings.extend(troubles.into_iter().map(|(word, told)| {
+            let (file, name) = (&all.file, &seen.name);
+            Finding {
+                key: format!("camera/{file}/{name}/{word}"),
+                volume: Some(seen.volume.clone()),
+                weight: Weight::Look,
+                what: told.what,
+                next_step: told.next_step,
+            }
+        }));
     }
     findings
 }
@@ -221,6 +230,27 @@ mod tests {
         let says = told(&cameras(silent, slow));
         assert_eq!(says.last().unwrap(), "camera k1 of /c.toml gives nothing since 12:01");
         let both = with_cameras(Vec::new(), &cameras(down.clone(), down));
+        // What is lost beside a camera that records was told nowhere, and all was sound.
+        let loss =
+            json!({ "from": "12:02", "to": "12:03", "bytes": 2_048, "why": "its buffer was full" });
+        let loses = json!({ "losing_since": "12:04", "lost_lately": loss, "lost_bytes": 4_096 });
+        let lost = json!({ "lost_lately": loss, "lost_bytes": 4_096 });
+        let output = "have it encoded: `output = [\"-c:v\", \"libx264\"]`";
+        let odd =
+            json!({ "unplayable": [{ "what": "MPEG-TS has no mjpeg", "next_step": output }] });
+        let found = with_cameras(Vec::new(), &cameras(loses, lost));
+        let what: Vec<_> = found.iter().map(|one| &*one.what).collect();
+        assert_eq!(
+            what,
+            [
+                "camera k1 of /c.toml loses bytes since 12:04: its buffer is full, and the oldest go",
+                "camera k2 of /c.toml lost 2 KiB between 12:02 and 12:03: its buffer was full; 4 KiB since \
+                 its supervisor began"
+            ]
+        );
+        let found = with_cameras(Vec::new(), &cameras(json!({}), odd));
+        assert_eq!(found[0].what, "camera k2 of /c.toml: MPEG-TS has no mjpeg");
+        assert_eq!(found[0].next_step, output);
         assert_eq!(daemon::findings::how_many(&both).as_deref(), Some("2 to look at"));
         assert!(both[0].next_step.contains("slackline cameras /c.toml --status"), "{both:?}");
     }

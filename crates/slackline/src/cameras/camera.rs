@@ -8,9 +8,10 @@ use super::buffer::{Buffer, Resumed};
 use super::events::{Event, span, utc};
 use super::file::Spec;
 use super::group::Group;
-use super::limits::{LINES, LOSS_OVER, LOSSES, STUCK};
+use super::hearing::{Hearing, Unplayable};
+use super::limits::{LINES, LINES_NOTED, LOSS_OVER, LOSSES, LOST_LATELY, STUCK, UNPLAYABLE_MAX};
 use super::rate::{Meter, Terms};
-use super::shown::{Loss, Seen};
+use super::shown::{Loss, Seen, Told};
 use crate::moment::age;
 use client::control::{Contract, Stream, Volume};
 use std::collections::VecDeque;
@@ -101,10 +102,15 @@ struct Inner {
     /// When the daemon took something last, or nothing was there for it.
     taken: Instant,
     starts: u64,
+    /// The last lines of the command since its start.
     said: VecDeque<String>,
+    hearing: Hearing,
+    /// What it gives since its start, and players do not know.
+    unplayable: Vec<Unplayable>,
     lost: u64,
     losing: Option<(SystemTime, Instant, u64)>,
-    losses: VecDeque<Loss>,
+    /// Each with when it ended.
+    losses: VecDeque<(Instant, Loss)>,
 }
 
 /// What room its volume has.
@@ -164,6 +170,8 @@ impl Camera {
             taken: Instant::now(),
             starts: 0,
             said: VecDeque::new(),
+            hearing: Hearing::default(),
+            unplayable: Vec::new(),
             lost: 0,
             losing: None,
             losses: VecDeque::new(),
@@ -219,6 +227,7 @@ impl Camera {
         inner.feed = (Feed::Starts, SystemTime::now());
         inner.starts += 1;
         inner.said.clear();
+        inner.unplayable.clear();
         inner.meter.restart();
     }
 
@@ -238,6 +247,9 @@ impl Camera {
                 None => "gives bytes".into(),
             };
             self.tell(self.event("up", what).with("starts", inner.starts));
+            // Of one that ends without a byte, its end tells them.
+            let Inner { said, hearing, .. } = &mut *inner;
+            said.iter().for_each(|line| self.says(line, hearing));
         }
         if inner.buffer.waiting() == 0 {
             inner.taken = Instant::now();
@@ -261,13 +273,37 @@ impl Camera {
         self.news.notify_all();
     }
 
+    /// Whether its command has given something since it was started.
+    pub fn gives(&self) -> bool {
+        self.inner().feed.0 == Feed::Up
+    }
+
     /// Its command said this line.
     pub fn said(&self, line: String) {
         let mut inner = self.inner();
         if inner.said.len() == LINES {
             inner.said.pop_front();
         }
+        if let Some(found) = Unplayable::of(&line) {
+            if inner.hearing.is_new(&found) {
+                self.tell(self.event("unplayable", found.what()).next(found.next()));
+            }
+            let has_room = inner.unplayable.len() < UNPLAYABLE_MAX;
+            if has_room && !inner.unplayable.contains(&found) {
+                inner.unplayable.push(found);
+            }
+        }
+        if inner.feed.0 == Feed::Up {
+            self.says(&line, &mut inner.hearing);
+        }
         inner.said.push_back(line);
+    }
+
+    /// A command that runs says this: told where it is news.
+    fn says(&self, line: &str, hearing: &mut Hearing) {
+        if Unplayable::of(line).is_none() && hearing.is_news(line, self.now()) {
+            self.tell(self.event("said", format!("its command says: {line}")));
+        }
     }
 
     /// Its command has ended, and is started again after `wait`.
@@ -384,6 +420,16 @@ impl Camera {
                 .with("rate_bytes_per_second", contract.rate_bytes_per_second.get()),
         );
         self.news.notify_all();
+    }
+
+    /// So much at the end of what its volume had could not be read, and is zeros from now on.
+    pub fn unread(&self, bytes: Bytes) {
+        let mut inner = self.inner();
+        inner.lost += bytes.get();
+        let now = SystemTime::now();
+        let why =
+            "a disk could not read them, where its volume was gone on with; they are zeros now";
+        self.lost(&mut inner, now, now, bytes.get(), why);
     }
 
     /// All that it gave is on the medium, and nothing more will come.
@@ -574,7 +620,7 @@ impl Camera {
         if inner.losses.len() == LOSSES {
             inner.losses.pop_front();
         }
-        inner.losses.push_back(loss);
+        inner.losses.push_back((Instant::now(), loss));
     }
 
     /// How often its contract was changed from here.
@@ -672,7 +718,18 @@ impl Camera {
             buffer_max_bytes: inner.buffer.max(),
             starts: inner.starts,
             lost_bytes: inner.lost,
-            losses: inner.losses.iter().cloned().collect(),
+            losses: inner.losses.iter().map(|(_, loss)| loss.clone()).collect(),
+            losing_since: inner.losing.map(|(since, ..)| utc(since)),
+            lost_lately: inner
+                .losses
+                .back()
+                .filter(|(ended, _)| ended.elapsed() < LOST_LATELY)
+                .map(|(_, loss)| loss.clone()),
+            unplayable: inner
+                .unplayable
+                .iter()
+                .map(|found| Told { what: found.what(), next_step: found.next() })
+                .collect(),
         }
     }
 
@@ -726,6 +783,14 @@ impl Camera {
                 "its ring has {}: what `rate` comes to in `keep` is {}, and its contract needs more",
                 room.size, spec.size
             ));
+        }
+        for found in &inner.unplayable {
+            notes.push(format!("{}: {}", found.what(), found.next()));
+        }
+        if inner.feed.0 == Feed::Up {
+            let lines = inner.said.iter().filter(|line| Unplayable::of(line).is_none());
+            let lines: Vec<_> = lines.rev().take(LINES_NOTED).collect();
+            notes.extend(lines.iter().rev().map(|line| format!("its command says: {line}")));
         }
         notes
     }

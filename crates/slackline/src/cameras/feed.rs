@@ -36,7 +36,9 @@ pub fn run(camera: &Camera, ended: &AtomicBool) {
         if ended.load(Ordering::Relaxed) {
             break;
         }
-        back_off.went_well(began.elapsed());
+        if camera.gives() {
+            back_off.went_well(began.elapsed());
+        }
         let wait = back_off.wait(chance());
         camera.down(&why, wait);
         let until = Instant::now() + wait;

@@ -24,6 +24,18 @@ pub const LINES: usize = 5;
 pub const LINE_MAX: usize = 300;
 /// Bytes of a line that are read, to know what of it is a password.
 pub const HEARD_MAX: usize = 4_096;
+/// Lines that are known of a command, so that none is told twice.
+pub const KNOWN: usize = 64;
+/// So many lines of a command that runs are told within [`TOLD_WITHIN`] at the most.
+pub const TOLD_MAX: usize = 10;
+/// See [`TOLD_MAX`].
+pub const TOLD_WITHIN: units::Duration = units::Duration::from_secs(3_600);
+/// Of the last lines of a command that runs, the status has so many.
+pub const LINES_NOTED: usize = 2;
+/// Things that players do not know which are kept of a command: a stream has few codecs.
+pub const UNPLAYABLE_MAX: usize = 4;
+/// What was lost is told beside a camera that records for so long.
+pub const LOST_LATELY: Duration = Duration::from_secs(3_600);
 /// Losses of a camera that the status names.
 pub const LOSSES: usize = 8;
 /// A loss is over, and told, when nothing was lost for so long.

@@ -70,6 +70,24 @@ pub struct Seen {
     pub lost_bytes: u64,
     /// The last losses.
     pub losses: Vec<Loss>,
+    /// Since when bytes are lost, where they are now.
+    #[serde(default)]
+    pub losing_since: Option<String>,
+    /// The last loss, where it ended within the last hour.
+    #[serde(default)]
+    pub lost_lately: Option<Loss>,
+    /// What its command gives, and players will not know.
+    #[serde(default)]
+    pub unplayable: Vec<Told>,
+}
+
+/// What is the case, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// The one.
+    pub what: String,
+    /// The other.
+    pub next_step: String,
 }
 
 /// Bytes that are in no volume.
@@ -86,17 +104,39 @@ pub struct Loss {
 }
 
 impl Seen {
-    /// What a person should know of this camera of a file now; none of one that records.
-    pub fn trouble(&self, file: &str) -> Option<String> {
+    /// What a person should know of this camera of a file now, each with a word for it; nothing of one
+    /// that records, and loses nothing. What says more is `command`.
+    pub fn troubles(&self, file: &str, command: &str) -> Vec<(&'static str, Told)> {
         let name = format!("camera {} of {file}", self.name);
         let why = self.why.as_deref().unwrap_or("it does not say why");
+        let more = |what: String| Told { what, next_step: format!("{command} says more") };
+        let mut told = Vec::new();
         match (self.state.as_str(), &self.down_since) {
-            ("recording" | "starting", None) => None,
+            ("recording" | "starting", None) => {}
             ("recording" | "starting", Some(down)) => {
-                Some(format!("{name} gives nothing since {down}"))
+                told.push(("state", more(format!("{name} gives nothing since {down}"))));
             }
-            (state, _) => Some(format!("{name} is {state} since {}: {why}", self.since)),
+            (state, _) => {
+                let what = format!("{name} is {state} since {}: {why}", self.since);
+                told.push(("state", more(what)));
+            }
         }
+        if let Some(since) = &self.losing_since {
+            let what =
+                format!("{name} loses bytes since {since}: its buffer is full, and the oldest go");
+            told.push(("lost", more(what)));
+        } else if let Some(Loss { from, to, bytes, why }) = &self.lost_lately {
+            let (bytes, all) = (Bytes::new(*bytes), Bytes::new(self.lost_bytes));
+            let what = format!(
+                "{name} lost {bytes} between {from} and {to}: {why}; {all} since its supervisor began"
+            );
+            told.push(("lost", more(what)));
+        }
+        told.extend(self.unplayable.iter().map(|Told { what, next_step }| {
+            let what = format!("{name}: {what}");
+            ("unplayable", Told { what, next_step: next_step.clone() })
+        }));
+        told
     }
 }
 

@@ -5,6 +5,7 @@
 //! volume says which bytes of which start of the command it has, and which are missing.
 
 mod beside;
+mod hearing;
 mod pages;
 mod starting;
 #[path = "../support/mod.rs"]
