@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::interrupts::interruption;
 use crate::moment::{self, Between, held_from};
 use crate::progress::Progress;
+use crate::unreadable;
 use client::control::{Volume, VolumeCreate};
 use client::{Client, Code, Durable, Replace};
 use serde::Serialize;
@@ -22,7 +23,7 @@ use units::{Bytes, Duration};
 /// What was recorded between two times, or all that the volume holds. A ring gives up its oldest
 /// bytes; a copy of them stays until it is deleted. It is copied in what contracts leave, and the
 /// times when it was recorded are copied with it. The new volume is there when all of it is; where
-/// that fails, nothing is.
+/// that fails, nothing is. What a disk cannot read are zeros in the copy: that is told, and ends it with 1.
 #[derive(clap::Args)]
 pub struct Args {
     /// The volume
@@ -49,6 +50,7 @@ struct Copied {
     volume: String,
     start_bytes: u64,
     bytes: u64,
+    unread_bytes: u64,
     copy: Volume,
     elapsed_ns: u64,
 }
@@ -89,21 +91,24 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let progress = Progress::new(Some(end - start));
     let copied = copy(&client, &volume.name, &part, (start, end), &progress, &stop);
     progress.finish();
-    let copied = copied.and_then(|()| take_times(&client, &part, (&volume.name, start)));
-    let copied = copied.and_then(|()| {
-        Ok(client.volume_rename(&*part, &args.copy, Replace::Nothing, Durable::Now)?)
+    let copied = copied.and_then(|unread| {
+        take_times(&client, &part, (&volume.name, start))?;
+        client.volume_rename(&*part, &args.copy, Replace::Nothing, Durable::Now)?;
+        Ok(unread)
     });
-    if let Err(failure) = copied {
+    let unread = copied.map_err(|failure| {
         if let Err(error) = client.volume_delete(&part) {
             eprintln!("slackline: warning: what was copied is left as {part}: {error}");
         }
-        return Err(failure);
-    }
+        failure
+    })?;
     let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let (start_bytes, bytes) = (start.get(), (end - start).get());
     let copy = client.volume(&args.copy)?;
-    let told = Copied { volume: volume.name, start_bytes, bytes, copy, elapsed_ns };
-    common.output().result(&told, Copied::line)
+    let unread_bytes = unread.get();
+    let told = Copied { volume: volume.name, start_bytes, bytes, unread_bytes, copy, elapsed_ns };
+    common.output().result(&told, Copied::line)?;
+    if unread.is_zero() { Ok(()) } else { Err(unreadable::zeros(unread)) }
 }
 
 impl Copied {
@@ -116,7 +121,8 @@ impl Copied {
 }
 
 /// Copies the bytes, durably: many at a time are read, and then written, so that a hard disk does not
-/// go from the one place to the other and back for each piece.
+/// go from the one place to the other and back for each piece. Gives how many of them could not be read, and
+/// are zeros; where that is all of them, it fails.
 fn copy(
     client: &Client,
     from: &str,
@@ -124,13 +130,15 @@ fn copy(
     (start, end): (Bytes, Bytes),
     progress: &Progress,
     stop: &AtomicBool,
-) -> Result<(), Failure> {
+) -> Result<Bytes, Failure> {
     let (mut source, mut copy) = (client.best_effort(from)?, client.best_effort(to)?);
-    let mut at = start;
+    let check = || match stop.load(Ordering::Relaxed) {
+        true => Err(Failure::new("interrupted; nothing was copied", "begin again")),
+        false => Ok(()),
+    };
+    let (mut at, mut unread, mut error) = (start, Bytes::ZERO, None);
     while at < end {
-        if stop.load(Ordering::Relaxed) {
-            return Err(Failure::new("interrupted; nothing was copied", "begin again"));
-        }
+        check()?;
         let upto = end.min(at + PIECE * PIECES);
         let mut pieces = BTreeMap::new();
         while at < upto {
@@ -139,11 +147,26 @@ fn copy(
             pieces.insert(tag, (at - start, len));
             at += len;
         }
-        let mut writes = 0;
+        let (mut writes, mut failed) = (0, Vec::new());
         while !pieces.is_empty() {
             let read = source.take()?;
             let Some((place, len)) = pieces.remove(&read.tag) else { continue };
-            copy.begin_write(place, &read.result?[..len.as_usize()])?;
+            match read.result {
+                Err(why) if unreadable::is_of_medium(&why) => {
+                    failed.push((place, len));
+                    error = Some(why);
+                }
+                read => {
+                    copy.begin_write(place, &read?[..len.as_usize()])?;
+                    writes += 1;
+                }
+            }
+        }
+        for (place, len) in failed {
+            check()?;
+            let mut piece = vec![0; len.round_up(Bytes::kib(4)).as_usize()];
+            unread += unreadable::read(&mut source, start + place, &mut piece)?.min(len);
+            copy.begin_write(place, &piece[..len.as_usize()])?;
             writes += 1;
         }
         for _ in 0..writes {
@@ -151,7 +174,13 @@ fn copy(
         }
         progress.at(at - start);
     }
-    Ok(copy.sync()?)
+    match error.filter(|_| unread == end - start) {
+        Some(error) => Err(error.into()),
+        None => {
+            copy.sync()?;
+            Ok(unread)
+        }
+    }
 }
 
 /// What was copied was recorded when its source was.

@@ -7,7 +7,7 @@ use crate::output::json;
 use crate::pausing::Sink;
 use crate::progress::Progress;
 use crate::target::{Target, unwritten};
-use crate::{Common, output, play};
+use crate::{Common, output, play, unreadable};
 use client::control::{Mode, Stream, Volume};
 use client::{BestEffort, Client};
 use serde::Serialize;
@@ -21,7 +21,8 @@ use units::{Bytes, Duration, Rate};
 /// What was recorded between two times, or all of it. It is read in what contracts leave; with
 /// --rate under a contract, at that rate. A time before the recording or in a pause of it is said,
 /// and the copy begins where the recording goes on. The bytes are those that were recorded: they
-/// begin wherever that was in a frame, as players of streams take them. A file that has data already
+/// begin wherever that was in a frame, as players of streams take them. What a disk cannot read comes as
+/// zeros, is told, and ends it with 1; with --rate it is left out of a ring. A file that has data already
 /// is left alone unless --overwrite is given.
 #[derive(clap::Args)]
 pub struct Args {
@@ -67,10 +68,10 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let target = Target::new(Some(&args.file), args.overwrite);
     let path = target.path;
     target.may_be_written()?;
-    let (bytes, stream) = match args.rate {
+    let (bytes, unread, stream) = match args.rate {
         Some(rate) => {
             let (bytes, stream) = under_contract(&client, &volume, (start, end), rate, &target)?;
-            (bytes, Some(stream))
+            (bytes, Bytes::ZERO, Some(stream))
         }
         None => {
             let from = client.best_effort(&args.volume)?;
@@ -78,17 +79,21 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
             let progress = Progress::new(Some(end - start));
             let copied = copy(from, (start, end), &mut out, &progress);
             progress.finish();
-            (copied.map_err(|failed| failed.told(path))?, None)
+            let (bytes, unread) = copied.map_err(|failed| failed.told(path))?;
+            (bytes, unread, None)
         }
     };
     let elapsed = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let gap_bytes = stream.as_ref().map_or(0, |stream| stream.gap_bytes.get());
+    let gap_bytes = stream.as_ref().map_or(unread.get(), |stream| stream.gap_bytes.get());
     let (start_bytes, bytes, is_ring) = (start.get(), bytes.get(), volume.ring.is_some());
     let told = Exported { volume: volume.name, start_bytes, bytes, gap_bytes, elapsed_ns: elapsed };
     let text = if common.json { json(&told) } else { told.line() };
     match path {
         Some(_) => output::print(text.as_bytes())?,
         None => eprint!("{text}"), // standard output has the bytes
+    }
+    if !unread.is_zero() {
+        return Err(unreadable::zeros(unread));
     }
     let gaps = stream.filter(|stream| !stream.gap_bytes.is_zero());
     gaps.map_or(Ok(()), |stream| Err(play::missing(&stream, is_ring)))
@@ -139,19 +144,20 @@ impl Failed {
     }
 }
 
-/// Copies it; ends also where nobody takes it any more.
+/// Copies it, and gives how much that is, and how much of it could not be read and is zeros; ends also where
+/// nobody takes it any more.
 fn copy(
     mut from: BestEffort,
     (start, end): (Bytes, Bytes),
     out: &mut Sink,
     progress: &Progress,
-) -> Result<Bytes, Failed> {
+) -> Result<(Bytes, Bytes), Failed> {
     let stops = crate::pausing::Stops::new();
-    let mut at = start;
+    let (mut at, mut unread) = (start, Bytes::ZERO);
     while at < end {
         let len = PIECE.min(end - at);
         let mut piece = vec![0; len.round_up(Bytes::kib(4)).as_usize()];
-        from.read_at(at, &mut piece).map_err(Failed::Read)?;
+        unread += unreadable::read(&mut from, at, &mut piece).map_err(Failed::Read)?.min(len);
         match out.put(&piece[..len.as_usize()], &stops, || ()) {
             Ok(()) => at += len,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
@@ -159,5 +165,5 @@ fn copy(
         }
         progress.at(at - start);
     }
-    Ok(at - start)
+    Ok((at - start, unread))
 }

@@ -43,6 +43,7 @@ mod summary;
 mod target;
 mod token;
 mod top;
+mod unreadable;
 mod volume;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};

@@ -133,7 +133,14 @@ fn open(args: &Args, client: &Client) -> Result<(Writer, Bytes), Failure> {
 fn open_at(args: &Args, client: &Client, start: Bytes) -> Result<Writer, Failure> {
     let contract = args.contract.on(client, &args.volume, Mode::Write)?;
     let client = args.contract.client(client);
-    Ok(writer_at(&client, &args.volume, contract, start, args.grow_to)?)
+    let (writer, lost) = writer_at(&client, &args.volume, contract, start, args.grow_to)?;
+    if !lost.is_zero() {
+        eprintln!(
+            "slackline: warning: {lost} of what was recorded before could not be read, and are zeros now: \
+             `slackline pool status` counts the errors of each disk"
+        );
+    }
+    Ok(writer)
 }
 
 /// Gives back the space in which nothing is recorded.

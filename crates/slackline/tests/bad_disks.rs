@@ -106,6 +106,74 @@ fn a_copy_that_cannot_be_read_leaves_nothing() {
     daemon.kill();
 }
 
+/// A pool on an emulated disk of which single sectors can be made bad, with its daemon and a volume `v` in
+/// which so much is recorded.
+fn with_a_volume(dir: &Scratch, bytes: &[u8]) -> (Emulated, support::Daemon) {
+    let emulated = Emulated::start(dir, "slow 0..1MiB 1");
+    let disk = vec![emulated.file()];
+    let profile = dir.text("profile.toml");
+    std::fs::write(&profile, support::PROFILE).unwrap();
+    dir.run(&["pool", "create", "test", "--profile", &profile, &disk[0]]).succeeded();
+    let daemon = dir.serve(&disk);
+    dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"], bytes).recorded();
+    (emulated, daemon)
+}
+
+/// Makes the sector bad in which these bytes stand.
+fn make_bad(emulated: &Emulated, sector: &[u8]) {
+    let disk = std::fs::read(emulated.file()).unwrap();
+    let place = disk.chunks(4_096).position(|there| there == sector).unwrap() * 4_096;
+    emulated.order(&format!("error {place}..{} reads", place + 4_096));
+}
+
+/// Who had one bad sector in an hour of film had the film up to there, and no word of how to get the rest.
+#[test]
+fn a_bad_sector_costs_a_copy_of_a_recording_that_sector_and_it_is_told() {
+    if !fuse_is_there() {
+        return;
+    }
+    let dir = Scratch::new();
+    let bytes = support::noise(4, 3_000_000).bytes();
+    let (emulated, daemon) = with_a_volume(&dir, &bytes);
+    make_bad(&emulated, &bytes[1_228_800..][..4_096]);
+    let mut rest = bytes.clone();
+    rest[1_228_800..][..4_096].fill(0);
+    let file = dir.path("clip");
+    let ran = dir.run(&["export", "v", file.to_str().unwrap()]);
+    ran.failed(1, &["4 KiB could not be read and came as zeros", "pool status"]);
+    assert!(std::fs::read(&file).unwrap() == rest);
+    dir.run(&["volume", "copy", "v", "copy"]).failed(1, &["4 KiB could not be read and came as"]);
+    let file = dir.path("copy");
+    dir.run(&["export", "copy", file.to_str().unwrap()]).succeeded();
+    assert!(std::fs::read(&file).unwrap() == rest);
+    daemon.kill();
+}
+
+/// A writer begins at a block, and writes once more what stands in it. Where that could not be read, nobody
+/// could ever go on behind it: a camera was off for good, and writing the block would have cured the disk.
+#[test]
+fn a_bad_sector_at_the_end_of_a_recording_does_not_end_it_for_good() {
+    if !fuse_is_there() {
+        return;
+    }
+    let dir = Scratch::new();
+    let bytes = support::noise(6, 3_000_000).bytes();
+    let (emulated, daemon) = with_a_volume(&dir, &bytes);
+    let last = 2_998_272; // the last whole sector, far behind the start of its block
+    make_bad(&emulated, &bytes[last - 4_096..last]);
+    let append = ["record", "v", "--append", "--rate", "1MB/s", "--block", "256KiB"];
+    let ran = dir.run_with(&append, b"and so on");
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.contains("4 KiB of what was recorded before could not be read"), "{}", ran.err);
+    emulated.order("heal");
+    let file = dir.path("all");
+    dir.run(&["export", "v", file.to_str().unwrap()]).succeeded();
+    let mut all = [&bytes[..], b"and so on"].concat();
+    all[last - 4_096..last].fill(0);
+    assert!(std::fs::read(&file).unwrap() == all);
+    daemon.kill();
+}
+
 #[test]
 fn a_stopped_measurement_of_a_device_in_trouble_goes_on() {
     if !fuse_is_there() {

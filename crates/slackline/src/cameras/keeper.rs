@@ -223,7 +223,7 @@ fn open(camera: &Camera, client: &Client, made: &mut Option<String>) -> Result<W
     };
     let contract = spec.contract(rate, chosen);
     let opened = writer_at(client, &spec.volume, contract, length, spec.grow_to);
-    let writer = match opened {
+    let (writer, unread) = match opened {
         // With what it asked for lately it does not fit any more: with the file's it may.
         Err(error) if error.code() == Some(Code::Refused) && camera.reset_rate() => {
             return Err(WhyNot { soon: true, ..error.into() });
@@ -245,6 +245,9 @@ fn open(camera: &Camera, client: &Client, made: &mut Option<String>) -> Result<W
         false => room,
     };
     camera.opened(writer.stream(), contract, length, room);
+    if !unread.is_zero() {
+        camera.unread(unread);
+    }
     Ok(writer)
 }
 
