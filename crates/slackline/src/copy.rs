@@ -96,11 +96,10 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         client.volume_rename(&*part, &args.copy, Replace::Nothing, Durable::Now)?;
         Ok(unread)
     });
-    let unread = copied.map_err(|failure| {
+    let unread = copied.inspect_err(|_| {
         if let Err(error) = client.volume_delete(&part) {
             eprintln!("slackline: warning: what was copied is left as {part}: {error}");
         }
-        failure
     })?;
     let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let (start_bytes, bytes) = (start.get(), (end - start).get());
