@@ -309,7 +309,7 @@ impl BestEffort {
     /// Sends a frame. Where the daemon does not take it in time, the connection ends: what has come on it
     /// by then is all that there is.
     fn send(&mut self, head: Head, body: &[u8]) -> io::Result<()> {
-        let sent = connection::send(&mut self.connection, head, body);
+        let sent = connection::send(&self.connection, head, body);
         if sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             let _ = self.connection.shutdown(Shutdown::Both);
         }

@@ -203,7 +203,7 @@ impl CarriedReader {
     }
 
     pub fn pause(&mut self, span: Duration) -> Result<()> {
-        Ok(connection::send(&mut self.connection, connection::pause(span), &[])?)
+        Ok(connection::send(&self.connection, connection::pause(span), &[])?)
     }
 
     pub fn seek(&mut self, to: Bytes) -> Result<Sought> {
@@ -274,7 +274,7 @@ impl CarriedReader {
         if !self.asked {
             let next = Head::Next { len: Bytes::new(len.min(BODY_MAX) as u64) };
             // A daemon that has gone may have said why before: whoever receives is told.
-            let _ = connection::send(&mut self.connection, next, &[]);
+            let _ = connection::send(&self.connection, next, &[]);
             self.asked = true;
         }
         Ok(())
@@ -316,7 +316,7 @@ impl CarriedReader {
     /// The answer to a frame. A daemon that has gone may have said why before:
     /// its word is better than a broken pipe.
     fn ask(&mut self, head: Head) -> Result<(Head, usize)> {
-        let sent = connection::send(&mut self.connection, head, &[]);
+        let sent = connection::send(&self.connection, head, &[]);
         let answer = connection::receive_head(&mut self.connection);
         answer.map_err(|error| sent.err().map_or(error, Error::from))
     }

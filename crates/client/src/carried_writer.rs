@@ -263,7 +263,7 @@ impl CarriedWriter {
     }
 
     fn send(&mut self, head: Head, body: &[u8]) -> Result<()> {
-        connection::send(&mut self.connection, head, body).map_err(|error| {
+        connection::send(&self.connection, head, body).map_err(|error| {
             // The daemon may have said why before it went: its word is better than EPIPE.
             match self.answer(|_| false) {
                 Err(said) => said,

@@ -21,7 +21,7 @@ use wire::{Code, Problem};
 pub fn attach(socket: &Path, hello: Head, body: &[u8]) -> Result<(UnixStream, Head)> {
     let mut connection = connect(socket)?;
     // A daemon that has no place for the connection says so before it hears anything.
-    let sent = send(&mut connection, hello, body);
+    let sent = send(&connection, hello, body);
     match (receive_head(&mut connection), sent) {
         (Ok((welcome @ Head::Welcome { .. }, _)), _) => {
             wait_without_end(&connection)?;

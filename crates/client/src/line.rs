@@ -104,7 +104,7 @@ impl Line {
         let hello = Head::HelloWindow { version: VERSION, stream };
         let mut connection = connection::connect(socket)?;
         // A daemon that has no place for the connection says so before it hears anything.
-        let sent = connection::send(&mut connection, hello, &[]);
+        let sent = connection::send(&connection, hello, &[]);
         let mut fds = Vec::new();
         let (head, len) = receive_with(&connection, &mut fds)
             .map_err(|error| sent.err().map_or(error, Error::from))?;

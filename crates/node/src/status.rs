@@ -2,7 +2,7 @@
 //! streams and volumes there are, and the slack of the disks is searched on copies.
 
 use crate::api::*;
-use crate::commits::longest::sync_max;
+use crate::commits::times::sync_max;
 use crate::limits::{NAMES_STEP, STATUS_STEP};
 use crate::node::Node;
 use crate::streams::stream::Stream;

@@ -131,7 +131,9 @@ fn where_the_place_does_not_matter_best_effort_goes_in_the_order_in_which_it_cam
         let options = Options { reserve: ms(10), place_matters, ..Options::default() };
         let mut schedule = Schedule::new(PolicyKind::SLACK, options);
         let mut now = 0;
-        (1..=3).for_each(|key| drop(submit(&mut schedule, now, key, URGENT, 5_000 * key)));
+        for key in 1..=3 {
+            submit(&mut schedule, now, key, URGENT, 5_000 * key);
+        }
         let mut order = Vec::new();
         for key in 4.. {
             if order.len() == 1 {

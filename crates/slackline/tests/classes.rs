@@ -27,7 +27,7 @@ fn a_volume_is_served_as_is_asked_for_and_a_refusal_changes_nothing() {
     assert!(reserved > empty, "{reserved:?} {empty:?}");
 
     let rate = ["volume", "set", "v", "--best-effort-rate", "500MB/s"];
-    dir.run(&rate).failed(3, &["refused: disk 0", "ask for a lower rate", "--period"]);
+    dir.run(&rate).failed(3, &["refused: disk 0", "the largest rate that fits so is", "--period"]);
     assert_eq!((service()["class"].clone(), promised(&status())), ("latency".into(), reserved));
     let rate = ["volume", "set", "v", "--best-effort-rate", "1MB/s", "--period", "2s"];
     dir.run(&rate).succeeded();

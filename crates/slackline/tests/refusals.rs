@@ -71,8 +71,15 @@ fn what_is_advised_can_be_done() {
     run(smaller).succeeded();
     // No stream is open that could be closed.
     let refused = run("volume set gate --best-effort-rate 100GB/s");
-    refused.failed(3, &["ask for a lower rate"]);
+    refused.failed(3, &["the largest rate that fits so is"]);
     assert!(!refused.err.contains("close a stream"), "{}", refused.err);
+    let advised = |refused: &str| refused.split('`').nth(1).expect("an option").to_owned();
+    run(&format!("volume set gate {}", advised(&refused.err))).succeeded();
+    let hurried = "volume set gate --every 1s --block 1MiB --within";
+    let refused = run(&format!("{hurried} 1ms"));
+    refused.failed(3, &["would fit: ask for `--within "]);
+    run(&format!("volume set gate --every 1s --block 1MiB {}", advised(&refused.err))).succeeded();
+    run(away).succeeded();
     let made = run("token make").succeeded().err;
     assert!(made.contains("note: it may do all that ") && made.contains(", until 20"), "{made}");
     let made = run("token make --for-ever").succeeded().err;

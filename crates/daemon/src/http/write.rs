@@ -146,7 +146,7 @@ impl Writing {
             // for memory is not.
             let asked = self.ask.0.now();
             let next = bytes.next().await;
-            arrived = arrived + self.ask.0.now().saturating_since(asked);
+            arrived += self.ask.0.now().saturating_since(asked);
             match next {
                 Ok(true) => {}
                 other => break other,

@@ -261,7 +261,7 @@ async fn take_one(
                 }
                 let begun = shared.ask.0.now();
                 in_time(input.read_exact(bytes)).await?;
-                came = came + shared.ask.0.now().saturating_since(begun);
+                came += shared.ask.0.now().saturating_since(begun);
                 let (shared, whole) = (again(), Arc::clone(&whole));
                 batch.push(place, async move { shared.write(came, piece, room, &whole).await });
             }

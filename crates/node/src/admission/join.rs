@@ -4,7 +4,7 @@ use crate::admission::block;
 use crate::admission::contract::{Joined, LENGTHS, Seen, Share, period, refused, window_blocks};
 use crate::admission::rates::RateSearch;
 use crate::api::*;
-use crate::commits::longest::sync_max;
+use crate::commits::times::sync_max;
 use crate::core::Core;
 use crate::core::Disk;
 use crate::limits;

@@ -107,7 +107,7 @@ impl RateSearch {
                     let rate = Rate::per_second(rate);
                     self.serves(&Service::Rate { rate, block, period })
                 };
-                let largest = last_that(0, rate.get(), |rate| serves(rate));
+                let largest = last_that(0, rate.get(), serves);
                 refusal.rate_max = Rate::per_second(largest);
             }
             &Asked::Service(Service::Latency { len, within, every }) => {

@@ -9,8 +9,8 @@
 use crate::admission::contract;
 use crate::admission::costs::{Costs, log_write};
 use crate::api::*;
-use crate::commits::longest::put_off_max;
 use crate::commits::tasks::{Adds, Log, LogTasks, LogWrite, extents_of};
+use crate::commits::times::put_off_max;
 use crate::core::Core;
 use crate::limits;
 use alloc::boxed::Box;

@@ -1,32 +1,9 @@
 //! How long a sync may take, and what the log has to write: told to whoever asks.
 
 use crate::api::*;
-use crate::limits;
+use crate::commits::times::sync_max;
 use crate::node::Node;
-use sched::Admission;
 use units::Duration;
-
-/// Writes of the log, one after the other, that a sync waits for at the most: those of the commit that
-/// runs when it is asked for, of which three, and of its own.
-const WRITES: u64 = 5;
-
-/// By how much the contracts of the log may put its next write off when they grow.
-pub(crate) fn put_off_max(config: &Config) -> Duration {
-    let part = config.commit_interval / limits::LOG_PUT_OFF;
-    match config.policy.admission {
-        // In sweeps, what asks for more waits for the cycle behind the one under way; and so does what
-        // grows again until then.
-        Admission::Sweeps(rule) => part.max(rule.cycle.saturating_mul(2)),
-        Admission::Exact | Admission::Cycles(_) | Admission::Nothing => part,
-    }
-}
-
-/// The longest time from a change to the end of the commit that has it.
-pub(crate) fn sync_max(config: &Config) -> Duration {
-    let part = config.commit_interval / limits::LOG_PUT_OFF;
-    let more = put_off_max(config).saturating_sub(part).saturating_mul(WRITES);
-    config.commit_interval.saturating_mul(limits::SYNC_INTERVALS).saturating_add(more)
-}
 
 impl Node {
     /// The longest time from a call of [`Op::Sync`], or of a change of a volume, to its

@@ -1,7 +1,8 @@
 //! When the metadata log is committed, and who waits for it.
 
 pub(crate) mod contract;
-pub(crate) mod longest;
+mod longest;
 pub(crate) mod run;
 pub(crate) mod state;
 pub(crate) mod tasks;
+pub(crate) mod times;

@@ -22,7 +22,7 @@ use crate::admission::costs::{Costs, piece_within};
 use crate::admission::owed::Owed;
 use crate::admission::rates::longer_blocks;
 use crate::api::{Config, Contract, DiskIndex, Error, Mode, Placement, Refusal, Service};
-use crate::commits::longest::sync_max;
+use crate::commits::times::sync_max;
 use crate::limits;
 use crate::memory::arena::Arena;
 use crate::volumes::rings;

@@ -17,7 +17,7 @@
 //! or is not; a gap ends within the window; no block below it is under way.
 
 use crate::api::*;
-use crate::commits::longest::sync_max;
+use crate::commits::times::sync_max;
 use crate::core::Core;
 use crate::streams::stream::{Slot, Stream};
 use crate::volumes::rings::ahead;
