@@ -202,7 +202,7 @@ fn errno_of(code: Code) -> i32 {
         Code::ShuttingDown => libc::ESHUTDOWN,
         Code::ReadOnly => libc::EROFS,
         Code::Protocol | Code::Version => libc::EPROTO,
-        Code::Device | Code::Internal => libc::EIO,
+        Code::Device | Code::Medium | Code::Internal => libc::EIO,
         _ => libc::EINVAL, // a value, an address or a disk that is not there
     }
 }

@@ -350,7 +350,7 @@ fn of_device(error: &Error) -> Problem {
             "`slackline stream list` and `slackline volume list` show who has contracts",
         ),
         Error::Device { disk, error } => Problem::new(
-            Code::Device,
+            if error.is_of_medium() { Code::Medium } else { Code::Device },
             format!("disk {} failed: {}", disk.0, device(*error)),
             match error.is_of_host() {
                 true => MAKE_ROOM,

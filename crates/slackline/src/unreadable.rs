@@ -53,19 +53,14 @@ pub fn zeros(lost: Bytes) -> Failure {
     Failure::new(what, "`slackline pool status` counts the errors of each disk")
 }
 
-/// The disk was asked, is there, and could not read it. A disk that was not asked, since contracts leave
-/// no time for it, has the same code.
+/// The disk was asked, is there, and could not read it.
 pub fn is_of_medium(error: &Error) -> bool {
-    // EIO, ENODATA (what Linux makes of a sector that is bad), EILSEQ (of its checksum) and EREMOTEIO.
-    const ERRORS: [i32; 4] = [5, 61, 84, 121];
-    let says = |detail: &str| ERRORS.iter().any(|no| detail.ends_with(&format!("(os error {no})")));
-    error.problem().is_some_and(|problem| problem.code == Code::Device && says(&problem.detail))
+    error.problem().is_some_and(|problem| problem.code == Code::Medium)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use client::Problem;
     use node::{DeviceError, DiskIndex};
 
     fn failed(errno: i32) -> Error {
@@ -115,7 +110,5 @@ mod tests {
             });
             assert!(read.is_err() && asked == 1, "{errno}");
         }
-        let other = Problem::new(Code::GivenUp, "given up (os error 5)", "");
-        assert!(!is_of_medium(&Error::Problem(Box::new(other))));
     }
 }

@@ -115,6 +115,8 @@ codes! {
     OtherVolume = 44, "other_volume", 409, "Another volume has the name";
     /// No volume has so long a name.
     NameTooLong = 45, "name_too_long", 400, "The name is too long";
+    /// A disk was asked, and cannot read or write this place.
+    Medium = 46, "medium", 500, "A disk fails in this place";
     /// A fault in Slackline itself.
     Internal = 24, "internal", 500, "A fault in Slackline";
 }

@@ -284,6 +284,16 @@ impl DeviceError {
     /// place (`ETIME`).
     pub const NO_SLACK: Self = Self(62);
 
+    /// The device was asked, is there, and could not read or write this place: `EIO`, `ENODATA` (what
+    /// Linux makes of a bad sector), `EILSEQ` (of a checksum) or `EREMOTEIO`.
+    pub fn is_of_medium(self) -> bool {
+        const EIO: i32 = 5;
+        const ENODATA: i32 = 61;
+        const EILSEQ: i32 = 84;
+        const EREMOTEIO: i32 = 121;
+        matches!(self.0, EIO | ENODATA | EILSEQ | EREMOTEIO)
+    }
+
     /// The disk's host had no room for it, or no memory: the file system that the disk's file lies in is
     /// full (`ENOSPC`), or a limit of it is reached (`EDQUOT`, `EFBIG`). That is no fault of the medium:
     /// the same place takes the same bytes when there is room again.
