@@ -556,9 +556,18 @@ fn a_group_goes_on_where_free_space_is_in_pieces() {
 struct Camera {
     stream: StreamId,
     number: usize,
+    start: Bytes,
     written: Bytes,
     next: Instant,
     sync: Option<node::Ticket>,
+}
+
+impl Camera {
+    /// How much of its volume is recorded, of which so much was before: who begins further on and finds
+    /// no room adds nothing.
+    fn recorded(&self, before: Bytes) -> Bytes {
+        if self.written > self.start { self.written } else { before }
+    }
 }
 
 /// Cameras open, close, sync and go on at any time beside something greedy, on a host that may be late:
@@ -620,7 +629,7 @@ fn come_and_go(seed: u64, is_scattered: bool) -> (u64, u64) {
                     let op = open_at(&name(number), start);
                     if let Ok(Reply::Stream { stream, .. }) = driver.ask(op) {
                         let (next, sync) = (driver.now + PERIOD * 2, None);
-                        cameras.push(Camera { stream, number, written: start, next, sync });
+                        cameras.push(Camera { stream, number, start, written: start, next, sync });
                         opened += 1;
                     }
                 }
@@ -632,7 +641,7 @@ fn come_and_go(seed: u64, is_scattered: bool) -> (u64, u64) {
                     blocks += status.account.requests;
                     let closed = driver.close(camera.stream);
                     assert_eq!(closed, Ok(Reply::Durable { upto: camera.written }));
-                    lengths[number] = camera.written;
+                    lengths[number] = camera.recorded(lengths[number]);
                 }
                 (1, Some(at)) if cameras[at].sync.is_none() => {
                     let stream = cameras[at].stream;
@@ -682,7 +691,7 @@ fn come_and_go(seed: u64, is_scattered: bool) -> (u64, u64) {
             let wrong = account.late_requests + account.underruns;
             assert!(is_scattered || wrong == 0, "seed {seed}, camera {}", camera.number);
             driver.close(camera.stream).unwrap();
-            lengths[camera.number] = camera.written;
+            lengths[camera.number] = camera.recorded(lengths[camera.number]);
         }
         let mut driver = driver.after_a_power_cut();
         for (number, &length) in lengths.iter().enumerate() {
