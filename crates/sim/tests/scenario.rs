@@ -258,6 +258,32 @@ fn a_program_that_kept_to_its_contract_and_was_not_served_is_counted() {
     }
 }
 
+fn thin(size: Option<Bytes>) -> Place {
+    Place::Own { size, placement: Placement { thin: true, ..Placement::default() } }
+}
+
+/// A reader finds its volume full, also where that takes its places when it is written. Before, a
+/// scenario with one ended in a panic.
+#[test]
+fn a_reader_of_a_thin_volume_finds_it_full() {
+    let mut scenario = mixed();
+    scenario.duration = Duration::from_secs(10);
+    let mut film = streams("film", 2, Mode::Read, 500_000);
+    film.place = thin(Some(Bytes::mib(64)));
+    film.contract.block = Bytes::MIB;
+    film.contract.burst = Bytes::MIB;
+    scenario.streams = vec![film];
+    let outcome = play(&scenario);
+    let film = &outcome.classes[0];
+    assert_eq!((film.admitted, film.missed(), film.errors), (2, 0, 0), "{:?}", film.error);
+    assert_eq!(film.gaps, Bytes::ZERO, "all of it was written");
+    assert!(film.seen.bytes > Bytes::mib(8), "{}", film.seen.bytes);
+    // More than the disk has is refused, in words.
+    scenario.streams[0].place = thin(Some(Bytes::mib(1 << 20)));
+    let refused = run(&scenario, 1, &Control::default()).unwrap_err();
+    assert!(refused.next_step.contains("less `size`"), "{refused}");
+}
+
 /// A day of it, where somebody asks for so much: for the speed, and to see that the
 /// memory stays where it is.
 #[test]

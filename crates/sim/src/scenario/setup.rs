@@ -148,6 +148,11 @@ fn volumes(scenario: &Scenario, store: &mut Store) -> Result<BTreeMap<String, By
             .create(&name, size, placement)
             .map_err(|error| SetupError::new(Some(class), error, next))?;
         if is_full {
+            // What is thin takes its places when it is written.
+            for extent in (0..size.div_ceil(EXTENT)).filter(|_| placement.thin) {
+                let placed = store.place(id, extent);
+                placed.map_err(|error| SetupError::new(Some(class), error, next))?;
+            }
             store.note_length(id, size);
             store.note_full(id);
         }
