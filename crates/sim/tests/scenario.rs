@@ -284,6 +284,26 @@ fn a_reader_of_a_thin_volume_finds_it_full() {
     assert!(refused.next_step.contains("less `size`"), "{refused}");
 }
 
+/// A writer whose part of the disk is full, because what is promised on it is more than there is, fails, and
+/// tries again every second. Before, it did so at the same instant for ever.
+#[test]
+fn a_writer_that_finds_the_disk_full_tries_again_later() {
+    let mut scenario = mixed();
+    scenario.disks = vec![disk("seagate-cheetah")];
+    scenario.duration = Duration::from_secs(30);
+    let mut archive = streams("archive", 1, Mode::Read, 1_000_000);
+    archive.place = Place::Own { size: Some(Bytes::mib(4300)), placement: Placement::default() };
+    let mut camera = streams("camera", 1, Mode::Write, 1_000_000);
+    camera.place = thin(Some(Bytes::mib(100)));
+    (camera.contract.block, camera.contract.burst) = (Bytes::MIB, Bytes::MIB);
+    (scenario.streams, scenario.loads) = (vec![archive, camera], Vec::new());
+    let outcome = play(&scenario);
+    let [archive, camera] = &outcome.classes[..] else { panic!("two classes") };
+    assert_eq!((archive.admitted, archive.missed(), archive.errors), (1, 0, 0));
+    assert!(matches!(camera.error, Some(node::Error::PoolFull { .. })), "{:?}", camera.error);
+    assert!((5..=35).contains(&camera.errors), "{}", camera.errors);
+}
+
 /// A day of it, where somebody asks for so much: for the speed, and to see that the
 /// memory stays where it is.
 #[test]

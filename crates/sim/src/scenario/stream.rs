@@ -43,6 +43,10 @@ pub(super) struct Streamer {
     from: Bytes,
     frames: u64,
     moved: Bytes,
+    /// It has moved something since it was opened.
+    has_moved: bool,
+    /// So long after it is closed it opens again.
+    pause: Duration,
     /// Of the piece under way: all of it, what is left, when it was due, and whether a
     /// part of it had to be waited for.
     piece: Bytes,
@@ -100,6 +104,8 @@ impl Streamer {
             from: Bytes::ZERO,
             frames: 0,
             moved: Bytes::ZERO,
+            has_moved: false,
+            pause: Duration::ZERO,
             piece: Bytes::ZERO,
             left: Bytes::ZERO,
             due: opens,
@@ -137,6 +143,7 @@ impl Streamer {
                 drop(ledger);
                 self.stream = Some(stream);
                 (self.throttled, self.underruns, self.began) = (0, 0, None);
+                (self.has_moved, self.pause) = (false, Duration::ZERO);
                 self.next_piece(context);
             }
             Ok(other) => unreachable!("opening was answered with {other:?}"),
@@ -179,6 +186,18 @@ impl Streamer {
         self.state = State::Asking;
         let stream = self.stream.expect("it is open");
         context.ask(CLOSE, Op::StreamClose { stream });
+    }
+
+    /// What it asked for failed, or there was nothing: it opens again. Where it has come no farther than
+    /// that since it was opened, it would fail at the same instant again.
+    fn close_failed(&mut self, context: &mut Context<'_, Metadata>, error: Option<Error>) {
+        if !self.has_moved {
+            self.pause = AGAIN;
+            if let Some(error) = error {
+                self.ledger.borrow_mut().failed(self.class, error);
+            }
+        }
+        self.close(context);
     }
 
     /// Rests until the next piece is due, or stops, or jumps.
@@ -266,6 +285,7 @@ impl Streamer {
         self.left = self.left.saturating_sub(len);
         self.moved += len;
         self.from += len;
+        self.has_moved = true;
     }
 
     /// It had to wait: the node has counted why.
@@ -319,7 +339,7 @@ impl Streamer {
     fn closed(&mut self, context: &mut Context<'_, Metadata>) {
         let stream = self.stream.take().expect("it was open");
         self.ledger.borrow_mut().closed(stream);
-        self.come_back(context, Duration::ZERO);
+        self.come_back(context, self.pause);
     }
 }
 
@@ -362,12 +382,13 @@ impl Program<Metadata> for Streamer {
                 self.blame(context);
                 self.ledger.borrow_mut().classes[self.class].gaps += len;
                 self.from += len;
+                self.has_moved = true;
                 let gap = len.min(self.left);
                 (self.left, self.moved) = (self.left.saturating_sub(gap), self.moved + gap);
                 self.given(context);
             }
             // The volume ends: from its begin again.
-            (MOVE, Ok(Reply::End) | Err(Error::VolumeFull { .. })) => {
+            (MOVE, Ok(Reply::End) | Err(Error::VolumeFull { .. })) if !self.from.is_zero() => {
                 self.from = Bytes::ZERO;
                 self.close(context);
             }
@@ -385,7 +406,8 @@ impl Program<Metadata> for Streamer {
                 self.stream = None;
                 self.come_back(context, AGAIN);
             }
-            (_, Err(_)) => self.close(context),
+            (MOVE, Ok(Reply::End)) => self.close_failed(context, None),
+            (_, Err(error)) => self.close_failed(context, Some(error)),
             (tag, Ok(other)) => unreachable!("{tag} was answered with {other:?}"),
         }
     }
