@@ -313,7 +313,8 @@ fn load_asks(plan: &sim::scenario::LoadPlan) -> (String, bool) {
     match plan.service {
         None => (format!("{when}{on}"), false),
         Some(Service::BestEffort(priority)) => {
-            (format!("{when}{on}, {priority:?}").to_lowercase(), false)
+            let priority = format!("{priority:?}").to_lowercase();
+            (format!("{when}{on}, {priority}"), false)
         }
         Some(Service::Rate { rate, .. }) => (format!("{when}{on}; at least {rate}"), true),
         Some(Service::Latency { within, every, .. }) => {
@@ -466,5 +467,34 @@ pub fn span(time: Duration) -> String {
         s if s >= 7_200.0 => short(s / 3_600.0, "h"),
         s if s >= 120.0 => short(s / 60.0, "min"),
         _ => time.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use node::{Placement, Priority, Service};
+
+    /// The priority is a word of the sentence; units are written as everywhere. Before, it was
+    /// "reads of 64 kib".
+    #[test]
+    fn what_a_load_asks_for_is_told_with_its_units_as_they_are() {
+        let plan = sim::scenario::LoadPlan {
+            name: "Backup".into(),
+            count: 1,
+            service: Some(Service::BestEffort(Priority::Background)),
+            place: Place::Of("Film".into()),
+            arrivals: sim::scenario::Arrivals::Greedy(4),
+            block: Bytes::kib(64),
+            reads_percent: 100,
+            sequential: false,
+            starts: None,
+            stops: None,
+        };
+        let told = load_asks(&plan);
+        assert_eq!(told, ("reads of 64 KiB, 4 at a time on Film, background".into(), false));
+        let own = Place::Own { size: None, placement: Placement::default() };
+        let (told, _) = load_asks(&sim::scenario::LoadPlan { place: own, ..plan });
+        assert_eq!(told, "reads of 64 KiB, 4 at a time, background");
     }
 }
