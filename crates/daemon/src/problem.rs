@@ -154,6 +154,7 @@ pub fn of(error: &Error) -> Problem {
         | Error::GivenUp { .. }
         | Error::RingTooSmall { .. }
         | Error::NoMemory { .. }
+        | Error::NoServiceMemory { .. }
         | Error::Busy { .. } => of_space(error),
         Error::Device { .. } | Error::WriteBehind { .. } | Error::ReadOnly { .. } => {
             of_device(error)
@@ -326,6 +327,15 @@ fn of_space(error: &Error) -> Problem {
             format!("the window needs {asked} of memory, {free} is free"),
             "close a stream, ask for smaller blocks or a smaller burst, or give the daemon more \
              with `slackline serve --memory`",
+        ),
+        Error::NoServiceMemory { asked, free } => Problem::new(
+            Code::NoMemory,
+            format!(
+                "the service needs {asked} of memory set aside for its operations, {free} is free: all \
+                 services together have a quarter of the memory at most"
+            ),
+            "ask for smaller operations (`block`) or, with a rate, a shorter `period`, end the service of \
+             another volume, or give the daemon more with `slackline serve --memory`",
         ),
         Error::Busy { waiting } => Problem::new(
             Code::Busy,
@@ -720,6 +730,7 @@ mod tests {
             Error::GivenUp { start: size },
             Error::RingTooSmall { size, least: asked },
             Error::NoMemory { asked, free },
+            Error::NoServiceMemory { asked, free },
             Error::Busy { waiting: 64 },
             Error::WrongMode,
             Error::Device { disk, error },
@@ -737,6 +748,10 @@ mod tests {
                 assert!(!line.is_empty() && !line.contains('\n'), "{error:?}: {line}");
             }
         }
+        // A service has no window, and no burst.
+        let service = of(&Error::NoServiceMemory { asked, free });
+        let words = format!("{}; {}", service.detail, service.next_step);
+        assert!(!words.contains("window") && !words.contains("burst"), "{words}");
         let fits = |disks: &[u16], there, is_enough| {
             let disks = disks.iter().map(|&disk| DiskIndex(disk)).collect();
             let fits = Some(Box::new(Fits { most: Bytes::mib(9), disks, there, is_enough }));

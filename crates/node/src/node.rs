@@ -617,7 +617,7 @@ impl Node {
         mut attempt: impl FnMut(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let done = attempt(self);
-        let lacks = matches!(done, Err(Error::NoMemory { .. }));
+        let lacks = matches!(done, Err(Error::NoMemory { .. } | Error::NoServiceMemory { .. }));
         match lacks && self.best_effort.drop_ahead(&mut self.core, now) {
             true => attempt(self),
             false => done,

@@ -144,7 +144,7 @@ fn memory_for_a_contract_is_set_aside_or_it_is_refused() {
     let refused = world.call(Op::VolumeService { name: "g".into(), service: rate });
     // 100 kB/s on each disk for 50 s in 64 KiB: 77 of 68 KiB, and one more.
     let (asked, free) = (Bytes::kib(68) * 78 * 2, Bytes::mib(8) - Bytes::kib(32));
-    assert_eq!(refused, Err(Error::NoMemory { asked, free }));
+    assert_eq!(refused, Err(Error::NoServiceMemory { asked, free }));
     assert_eq!(memory(&world).services, Bytes::kib(32), "nothing has changed");
     let contract = contract(400_000, Bytes::kib(64), Bytes::ZERO);
     let player = Player::new("p", 9, contract, Bytes::kib(64), SIZE);

@@ -148,7 +148,7 @@ fn a_handle_that_does_not_fit_is_refused_and_one_that_is_closed_gives_everything
             Err(error) => break error,
         }
     };
-    assert!(matches!(refused, Error::NoMemory { .. }) && most == 2, "{most}: {refused:?}");
+    assert!(matches!(refused, Error::NoServiceMemory { .. }) && most == 2, "{most}: {refused:?}");
     for handle in open_ones {
         assert_eq!(world.call(Op::HandleClose { handle }), Ok(Reply::Done));
         assert_eq!(world.call(Op::HandleClose { handle }), Ok(Reply::Done), "it has ended before");

@@ -597,7 +597,9 @@ fn errno(error: &Error) -> Errno {
         Error::VolumeFull { .. } | Error::PoolFull { .. } => Errno::NoSpace,
         Error::BeyondEnd { .. } | Error::Invalid { .. } => Errno::Invalid,
         Error::NotPermitted { .. } | Error::OnlyRoot { .. } => Errno::NotPermitted,
-        Error::NoMemory { .. } | Error::Busy { .. } => Errno::NoMemory,
+        Error::NoMemory { .. } | Error::NoServiceMemory { .. } | Error::Busy { .. } => {
+            Errno::NoMemory
+        }
         Error::ShuttingDown => Errno::Shutdown,
         _ => Errno::Io,
     }

@@ -265,6 +265,7 @@ impl Core {
         // Windows are made for what was measured.
         let config = Config { host_latency: self.late, ..self.config };
         let disks = self.disks.iter().map(disk).collect();
-        Planner::of(config, disks, self.arena.free_for_windows())
+        let memory = (self.arena.free_for_windows(), self.arena.left_for_services());
+        Planner::of(config, disks, memory)
     }
 }

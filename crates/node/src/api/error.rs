@@ -171,6 +171,12 @@ pub enum Error {
         asked: Bytes,
         free: Bytes,
     },
+    /// What is set aside for the operations of a service does not fit in the memory that services
+    /// have left.
+    NoServiceMemory {
+        asked: Bytes,
+        free: Bytes,
+    },
     /// Too much is waiting; the work is handed back, try again later.
     Busy {
         waiting: u64,

@@ -284,6 +284,10 @@ impl fmt::Display for Error {
                 f,
                 "no memory: {asked} asked, {free} free; use smaller blocks or bursts, close a stream, give back what is held, or give the pool more memory"
             ),
+            Error::NoServiceMemory { asked, free } => write!(
+                f,
+                "no memory: a service has {asked} set aside, of a quarter of the pool's for all, and {free} is free; use smaller operations, end the service of another volume, or give the pool more memory"
+            ),
             Error::Busy { waiting } => {
                 write!(
                     f,

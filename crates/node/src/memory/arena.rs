@@ -109,8 +109,12 @@ impl Arena {
 
     /// What may be set aside for a further service on one disk.
     pub(crate) fn free_for_services(&self) -> Bytes {
-        let share = (self.total / FOR_SERVICES).round_down(limits::BLOCK_MIN);
-        self.free_for_windows().min(share.saturating_sub(self.services))
+        self.free_for_windows().min(self.left_for_services())
+    }
+
+    /// What services have not had of the part that they may have, windows aside.
+    pub(crate) fn left_for_services(&self) -> Bytes {
+        Self::for_services(self.total).saturating_sub(self.services)
     }
 
     /// The longest span that best effort of any class could have now.
@@ -157,6 +161,11 @@ impl Arena {
     /// What a node of `total` memory has for windows.
     pub(crate) fn for_windows(total: Bytes) -> Bytes {
         total.round_down(limits::BLOCK_MIN) - KEPT - limits::BEST_EFFORT_MEMORY_MIN
+    }
+
+    /// What services may have together of a node of `total` memory.
+    pub(crate) fn for_services(total: Bytes) -> Bytes {
+        (total / FOR_SERVICES).round_down(limits::BLOCK_MIN)
     }
 
     pub(crate) fn status(&self) -> MemoryStatus {

@@ -84,7 +84,7 @@ impl Reserves {
     /// operations have of the old goes back when they have ended.
     ///
     /// # Errors
-    /// [`Error::NoMemory`]; then nothing has changed.
+    /// [`Error::NoServiceMemory`]; then nothing has changed.
     pub(crate) fn set(
         &mut self,
         arena: &mut Arena,
@@ -102,7 +102,7 @@ impl Reserves {
         for need in fresh {
             let Some(span) = arena.take(need.bytes(), Use::Service) else {
                 taken.iter().for_each(|lot: &Lot| arena.give(lot.span, Use::Service));
-                return Err(Error::NoMemory { asked, free });
+                return Err(Error::NoServiceMemory { asked, free });
             };
             taken.push(Lot::new(holder, need, span));
         }
@@ -261,7 +261,7 @@ mod tests {
         let most = arena.free_for_services();
         let refused = reserves.set(&mut arena, VOLUME, &[need(0, 1), need(1, 1000)]);
         let asked = Bytes::kib(8) * 1001;
-        assert_eq!(refused, Err(Error::NoMemory { asked, free: most }));
+        assert_eq!(refused, Err(Error::NoServiceMemory { asked, free: most }));
         assert_eq!((arena.status(), reserves.of(VOLUME)), (before, (600, Bytes::kib(4800))));
         reserves.set(&mut arena, VOLUME, &[need(0, 600)]).unwrap();
         assert_eq!(arena.status(), before, "nothing changes where nothing is new");

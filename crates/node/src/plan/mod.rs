@@ -25,7 +25,7 @@ use crate::api::{Config, Contract, DiskIndex, Error, Mode, Placement, Refusal, S
 use crate::commits::times::sync_max;
 use crate::limits;
 use crate::memory::arena::Arena;
-use crate::volumes::rings;
+use crate::volumes::{rings, service};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -131,7 +131,10 @@ pub struct PlanTask {
 pub struct Planner {
     config: Config,
     disks: Vec<PlanDisk>,
+    /// What is free for windows and services,
     memory: Bytes,
+    /// and of that, what services may have at the most.
+    for_services: Bytes,
 }
 
 #[derive(Clone, Debug)]
@@ -185,6 +188,8 @@ struct Demand {
     tasks: Vec<Option<Task>>,
     likely: Vec<Likely>,
     window: Bytes,
+    /// Memory that is set aside for the operations of a service.
+    set_aside: Bytes,
     /// It is written together with others.
     group: Option<groups::Key>,
 }
@@ -199,8 +204,12 @@ impl Demand {
 
 impl Planner {
     /// A pool as it is.
-    pub(crate) fn of(config: Config, disks: Vec<PlanDisk>, memory: Bytes) -> Self {
-        Self { config, disks, memory }
+    pub(crate) fn of(
+        config: Config,
+        disks: Vec<PlanDisk>,
+        (memory, for_services): (Bytes, Bytes),
+    ) -> Self {
+        Self { config, disks, memory, for_services }
     }
 
     /// A pool that does not exist yet, of empty disks with these profiles, on a host that
@@ -234,7 +243,8 @@ impl Planner {
             Ok(PlanDisk { profile, capacity, advance, set, chunk, has_latency, owed })
         };
         let disks = (0..).zip(profiles).map(disk).collect::<Result<Vec<_>, Error>>()?;
-        Ok(Self { config, disks, memory: Arena::for_windows(config.memory) })
+        let memory = Arena::for_windows(config.memory);
+        Ok(Self { config, disks, memory, for_services: Arena::for_services(config.memory) })
     }
 
     /// A disk with nothing promised, admitting as its schedule would under the policy.
@@ -364,16 +374,18 @@ impl Planner {
     /// What one of a kind asks; the outer error where it makes no sense, the inner
     /// where even idle disks could not keep it.
     fn demand(&self, wanted: &Wanted) -> Result<Result<Demand, Refusal>, Error> {
-        let mut shares = self.shares_of(&wanted.placement)?;
+        let shares = self.shares_of(&wanted.placement)?;
         let seen = |share: &Share| self.disks[share.disk.as_usize()].seen();
-        let mut group = None;
-        let (tasks, window): (Result<Vec<_>, _>, _) = match &wanted.what {
+        match &wanted.what {
             Whose::Service(service) => {
                 service.check()?;
-                (
-                    shares.iter().map(|share| seen(share).service(service, share)).collect(),
-                    Bytes::ZERO,
-                )
+                let needs = shares.iter().filter_map(|share| service::need(service, share));
+                let set_aside = needs.map(|need| need.bytes());
+                let set_aside = set_aside.fold(Bytes::ZERO, Bytes::saturating_add);
+                let tasks = shares.iter().map(|share| seen(share).service(service, share));
+                let tasks: Result<Vec<_>, _> = tasks.collect();
+                let demand = |tasks| self.demand_of(wanted, shares, tasks);
+                Ok(tasks.map(|tasks| Demand { set_aside, ..demand(tasks) }))
             }
             Whose::Stream { mode, contract } => {
                 contract.check()?;
@@ -384,24 +396,32 @@ impl Planner {
                     let rule = "a plan counts reading and writing as a stream each";
                     return Err(Error::Invalid { what: "mode", rule });
                 };
-                group = self.group_of(wanted, (mode, contract), &shares);
-                if group.is_some() {
-                    shares.iter_mut().for_each(|share| {
-                        *share = Share { members: 1, ..share.of_member(contract) };
-                    });
-                }
-                let task = |share| seen(share).task(contract, share, way).map(Some);
                 let late = self.config.host_latency;
-                let blocks = contract::window_blocks(contract, &shares, mode, late);
-                (shares.iter().map(task).collect(), contract.block.saturating_mul(blocks))
+                let demand = |shares: Vec<Share>| {
+                    let task = |share| seen(share).task(contract, share, way).map(Some);
+                    let tasks: Result<Vec<_>, _> = shares.iter().map(task).collect();
+                    let blocks = contract::window_blocks(contract, &shares, mode, late);
+                    let window = contract.block.saturating_mul(blocks);
+                    tasks.map(|tasks| Demand { window, ..self.demand_of(wanted, shares, tasks) })
+                };
+                let Some(group) = self.group_of(wanted, (mode, contract), &shares) else {
+                    return Ok(demand(shares));
+                };
+                let of_member = |share: &Share| Share { members: 1, ..share.of_member(contract) };
+                let members = shares.iter().map(of_member).collect();
+                Ok(demand(members).map(|demand| Demand { group: Some(group), ..demand }))
             }
-        };
-        Ok(tasks.map(|tasks| {
-            let likely = shares.iter().zip(&tasks).map(|(share, task)| {
-                task.map_or(Likely::default(), |task| self.likely(wanted, share, &task))
-            });
-            Demand { likely: likely.collect(), shares, tasks, window, group }
-        }))
+        }
+    }
+
+    /// These tasks, and no memory yet.
+    fn demand_of(&self, wanted: &Wanted, shares: Vec<Share>, tasks: Vec<Option<Task>>) -> Demand {
+        let likely = shares.iter().zip(&tasks).map(|(share, task)| {
+            task.map_or(Likely::default(), |task| self.likely(wanted, share, &task))
+        });
+        let likely = likely.collect();
+        let (window, set_aside) = (Bytes::ZERO, Bytes::ZERO);
+        Demand { shares, tasks, likely, window, set_aside, group: None }
     }
 
     /// The smallest ring that one of a kind may record to, by what an opening is held to, and what a
@@ -453,6 +473,10 @@ struct TrialDisk {
 struct Entry {
     admitted: u64,
     window: Bytes,
+    /// The windows of all that are admitted.
+    windows: Bytes,
+    /// What is set aside for all of them.
+    set_aside: Bytes,
     /// The least, and what it gives up ahead.
     ring: (Bytes, Bytes),
     has_contract: bool,
@@ -507,13 +531,18 @@ impl Trial {
         let has_contract = !matches!(wanted.what, Whose::Service(Service::BestEffort(_)));
         let window = demand.as_ref().map_or(Bytes::ZERO, |demand| demand.window);
         let ring = self.planner.ring(wanted, window);
-        let mut entry = Entry { admitted: 0, window, ring, has_contract, more: None, stops: None };
+        let (windows, set_aside) = (Bytes::ZERO, Bytes::ZERO);
+        let (admitted, more, stops) = (0, None, None);
+        let mut entry =
+            Entry { admitted, window, windows, set_aside, ring, has_contract, more, stops };
         while self.stops.is_none() && entry.admitted < wanted.count {
             work.takes_one(&self.planner)?;
             match self.one(&demand, wanted) {
                 Ok(demand) => {
                     self.take(at, demand);
                     entry.admitted += 1;
+                    entry.windows += demand.window;
+                    entry.set_aside += demand.set_aside;
                 }
                 Err(error) => {
                     work.takes_search(&self.planner)?;
@@ -526,39 +555,45 @@ impl Trial {
         Ok(())
     }
 
-    /// Whether one more of this demand fits; changes nothing.
+    /// Whether one more of this demand fits, and how; changes nothing.
     fn one<'a>(
         &self,
         demand: &'a Result<Demand, Refusal>,
         wanted: &Wanted,
     ) -> Result<&'a Demand, Error> {
-        if let Ok(demand) = demand
-            && let Some(group) = demand.group
-        {
-            self.fits_into_group(demand, group)?;
-            return match demand.window > self.planner.memory {
-                true => {
-                    let (asked, free) = (demand.window, self.planner.memory);
-                    Err(Error::NoMemory { asked, free })
-                }
-                false => Ok(demand),
-            };
+        let fits = match demand {
+            Ok(demand) => match demand.group {
+                Some(group) => self.fits_into_group(demand, group).map(|()| demand),
+                None => self.by_itself(demand),
+            },
+            Err(refusal) => Err(Error::Refused(refusal.clone())),
+        };
+        let demand = fits.map_err(|error| match error {
+            Error::Refused(refusal) => Error::Refused(self.with_rate(refusal, wanted)),
+            other => other,
+        })?;
+        let (asked, free) = (demand.window, self.planner.memory);
+        if asked > free {
+            return Err(Error::NoMemory { asked, free });
         }
-        let fits = demand.as_ref().map_err(Clone::clone).and_then(|demand| {
-            for (share, task) in demand.promised() {
-                let set = &self.planner.disks[share.disk.as_usize()].set;
-                set.admits(task).map_err(|refusal| contract::refused(share.disk, &refusal))?;
-            }
-            Ok(demand)
-        });
-        let demand = fits.map_err(|refusal| Error::Refused(self.with_rate(refusal, wanted)))?;
+        let (asked, free) = (demand.set_aside, free.min(self.planner.for_services));
+        if asked > free {
+            return Err(Error::NoServiceMemory { asked, free });
+        }
+        Ok(demand)
+    }
+
+    /// With tasks of its own.
+    fn by_itself<'a>(&self, demand: &'a Demand) -> Result<&'a Demand, Error> {
+        let disk = |share: &Share| &self.planner.disks[share.disk.as_usize()];
         for (share, task) in demand.promised() {
-            if let Some(owed) = &self.planner.disks[share.disk.as_usize()].owed {
+            let fits = disk(share).set.admits(task);
+            fits.map_err(|refusal| Error::Refused(contract::refused(share.disk, &refusal)))?;
+        }
+        for (share, task) in demand.promised() {
+            if let Some(owed) = &disk(share).owed {
                 owed.admits(share.disk, task)?;
             }
-        }
-        if demand.window > self.planner.memory {
-            return Err(Error::NoMemory { asked: demand.window, free: self.planner.memory });
         }
         Ok(demand)
     }
@@ -593,7 +628,8 @@ impl Trial {
                 self.disks[disk].note(Some(at), true, task, *likely);
             }
         }
-        self.planner.memory -= demand.window;
+        self.planner.memory -= demand.window + demand.set_aside;
+        self.planner.for_services -= demand.set_aside;
     }
 
     fn note_refused(&mut self, at: usize, demand: &Result<Demand, Refusal>) {
@@ -628,11 +664,12 @@ impl Trial {
     }
 
     fn windows(&self) -> Bytes {
-        self.kinds.iter().map(|entry| entry.window * entry.admitted).sum()
+        self.kinds.iter().map(|entry| entry.windows).sum()
     }
 
     fn told(self) -> Plan {
         let windows = self.windows();
+        let set_aside: Bytes = self.kinds.iter().map(|entry| entry.set_aside).sum();
         let disk = |(disk, trial): (&PlanDisk, TrialDisk)| DiskPlan {
             disk: DiskIndex(0),
             utilisation_ppm: disk.set.utilisation().ppm(),
@@ -659,7 +696,7 @@ impl Trial {
             kinds: self.kinds.into_iter().map(kind).collect(),
             stops: self.stops,
             disks,
-            memory: self.planner.memory + windows,
+            memory: self.planner.memory + windows + set_aside,
             windows,
         }
     }

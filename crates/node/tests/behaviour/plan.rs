@@ -431,6 +431,43 @@ fn a_plan_for_a_pool_has_as_many_as_fit_with_what_was_measured_of_the_host() {
     }
 }
 
+/// A volume under contract has memory set aside, and all of them together a quarter of the pool's: a plan
+/// counts what its list would have beside what they have already. Before, it counted none.
+#[test]
+fn services_of_a_plan_have_the_memory_that_the_pool_sets_aside() {
+    let seldom = in_time(Bytes::MIB, ms(20_000), ms(30_000));
+    let list = [wanted(9, Whose::Service(seldom))];
+    let plan = planner(1).plan(&list).unwrap();
+    assert_eq!(plan.kinds[0].admitted, 4, "of 32 MiB a quarter, each 2 MiB");
+    assert_eq!((plan.windows, plan.memory), (Bytes::ZERO, Bytes::mib(28) - Bytes::kib(68)));
+    let more = planner(1).plan(&[wanted(1, Whose::Service(seldom))]).unwrap();
+    assert_eq!(more.kinds[0].more, Some(3));
+    let mut driver = Setup::new(1).open();
+    let name = |number: u64| format!("table{number}");
+    for number in 0..9 {
+        driver.done(create(&name(number), Bytes::MIB, Placement::default()));
+    }
+    driver.done(service(&name(0), seldom));
+    let Ok(Reply::Planner(planner)) = driver.at_once(Op::Plan) else { panic!("no planner") };
+    let plan = planner.plan(&list).unwrap();
+    let mut given = 1;
+    let refused = loop {
+        match driver.ask(service(&name(given), seldom)) {
+            Ok(_) => given += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!((plan.kinds[0].admitted, given), (3, 4));
+    assert_eq!(plan.stops.map(|stop| stop.error), Some(refused));
+    // What they have no window has.
+    let long = contract(RATE / 16, BLOCK, Bytes::mib(22));
+    let window = wanted(1, Whose::Stream { mode: Some(Mode::Read), contract: long });
+    let fits = |list: &[Wanted]| planner.plan(list).unwrap().stops.is_none();
+    let [services] = list;
+    let services = Wanted { count: 3, ..services };
+    assert!(fits(&[window.clone()]) && fits(&[services.clone()]) && !fits(&[services, window]));
+}
+
 /// Before, a list took as long as it took, of whoever had been asked: some hundred kinds, of each of
 /// which is counted how many more would fit, half a minute.
 #[test]

@@ -107,7 +107,7 @@ pub fn write_as(volume: &str, range: WriteRange, span: Span, priority: Priority)
 }
 
 pub fn no_memory(result: &Result<Reply, Error>) -> bool {
-    matches!(result, Err(Error::NoMemory { .. }))
+    matches!(result, Err(Error::NoMemory { .. } | Error::NoServiceMemory { .. }))
 }
 
 pub fn is_refused(result: &Result<Reply, Error>) -> bool {
