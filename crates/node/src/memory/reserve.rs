@@ -10,10 +10,9 @@
 //! back when the contract has ended and its last slot is back; `lent` has exactly the slots
 //! that are not in their lot's `free`.
 
-use crate::api::{DiskIndex, Error, MemoryHeld, Span};
+use crate::api::{DiskIndex, Error, Holder, MemoryHeld, Span};
 use crate::limits;
 use crate::memory::arena::{Arena, Use};
-use crate::volumes::services::Holder;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use units::{Bytes, Instant};

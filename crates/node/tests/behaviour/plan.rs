@@ -465,7 +465,9 @@ fn services_of_a_plan_have_the_memory_that_the_pool_sets_aside() {
     let fits = |list: &[Wanted]| planner.plan(list).unwrap().stops.is_none();
     let [services] = list;
     let services = Wanted { count: 3, ..services };
-    assert!(fits(&[window.clone()]) && fits(&[services.clone()]) && !fits(&[services, window]));
+    let (of_window, of_services) = (std::slice::from_ref(&window), std::slice::from_ref(&services));
+    assert!(fits(of_window) && fits(of_services));
+    assert!(!fits(&[services, window]));
 }
 
 /// Before, a list took as long as it took, of whoever had been asked: some hundred kinds, of each of
