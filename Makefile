@@ -55,7 +55,7 @@ test:
 	@echo "lints, rustdoc and the short runs go beside the tests; what they say is in $(BESIDE)"
 	@export PATH="$(TOOLS):$$PATH"; \
 	{ $(MAKE) --no-print-directory checks && scripts/short-runs; } >$(BESIDE) 2>&1 & beside=$$!; \
-		cargo test --workspace && tests=0 || tests=$$?; \
+		cargo test --workspace --no-fail-fast && tests=0 || tests=$$?; \
 		wait $$beside || { cat $(BESIDE); echo "beside the tests: failed" >&2; exit 1; }; \
 		grep '^short: ' $(BESIDE); exit $$tests
 	@echo "make test: formatting, lints, tests, tidy (arrows, circles, purity, licences, links), docs and" \

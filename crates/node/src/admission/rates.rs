@@ -7,6 +7,7 @@
 use crate::admission::contract::{self, Joined, Seen, Share};
 use crate::api::{Contract, DiskIndex, Error, Mode, Service};
 use crate::limits::BLOCK_MAX;
+use crate::volumes::service;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use disk::Profile;
@@ -33,7 +34,11 @@ enum Asked {
         /// The stream is open, and keeps its blocks.
         open: bool,
     },
-    Service(Service),
+    Service {
+        service: Service,
+        /// What is free to be set aside for its operations.
+        memory: Bytes,
+    },
 }
 
 /// One disk, in the order of the shares.
@@ -59,14 +64,14 @@ impl RateSearch {
         Self::of(seen, asked, shares, instead_of)
     }
 
-    /// The same for the service of a volume or a handle.
+    /// The same for the service of a volume or a handle, for which so much memory is free.
     pub(crate) fn of_service<'a>(
         seen: impl Fn(DiskIndex) -> Seen<'a>,
-        service: &Service,
+        (service, memory): (&Service, Bytes),
         shares: &[Share],
         instead_of: &[Joined],
     ) -> Box<Self> {
-        Self::of(seen, Asked::Service(*service), shares, instead_of)
+        Self::of(seen, Asked::Service { service: *service, memory }, shares, instead_of)
     }
 
     fn of<'a>(
@@ -102,31 +107,34 @@ impl RateSearch {
                     refusal.longer = longer_blocks(seen, asked, refusal.rate_max);
                 }
             }
-            &Asked::Service(Service::Rate { rate, block, period }) => {
+            &Asked::Service { service: Service::Rate { rate, block, period }, memory } => {
                 let serves = |rate| {
                     let rate = Rate::per_second(rate);
-                    self.serves(&Service::Rate { rate, block, period })
+                    self.serves(&Service::Rate { rate, block, period }, memory)
                 };
                 let largest = last_that(0, rate.get(), serves);
                 refusal.rate_max = Rate::per_second(largest);
             }
-            &Asked::Service(Service::Latency { len, within, every }) => {
+            &Asked::Service { service: Service::Latency { len, within, every }, memory } => {
                 // The longer the time, the less is asked for by any deadline.
                 let shorter = |units: u64| every.saturating_sub(WITHIN_UNIT * units);
-                let serves = |within| self.serves(&Service::Latency { len, within, every });
+                let serves = |within| self.serves(&Service::Latency { len, within, every }, memory);
                 if serves(every) {
                     let most = every.saturating_sub(within).as_nanos() / WITHIN_UNIT.as_nanos();
                     let units = last_that(0, most + 1, |units| serves(shorter(units)));
                     refusal.within = Some(shorter(units));
                 }
             }
-            Asked::Service(Service::BestEffort(_)) => {}
+            Asked::Service { service: Service::BestEffort(_), .. } => {}
         }
     }
 
-    /// Whether the disks would keep this service.
-    fn serves(&self, service: &Service) -> bool {
+    /// Whether the disks would keep this service, with so much memory for it.
+    fn serves(&self, service: &Service, memory: Bytes) -> bool {
+        let needs = self.shares.iter().filter_map(|share| service::need(service, share));
+        let needed = needs.fold(Bytes::ZERO, |all, need| all.saturating_add(need.bytes()));
         service.check().is_ok()
+            && needed <= memory
             && self.shares.iter().all(|share| {
                 let seen = self.seen(share.disk);
                 let task = seen.service(service, share);

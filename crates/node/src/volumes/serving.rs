@@ -125,7 +125,8 @@ impl Core {
             if matches!(error, Error::Refused(_)) {
                 let shares = self.shares(volume);
                 let seen = |disk| self.seen(disk);
-                let search = RateSearch::of_service(seen, &service, &shares, &before.tasks);
+                let asked = (&service, self.arena.free_for_services());
+                let search = RateSearch::of_service(seen, asked, &shares, &before.tasks);
                 self.search = Some(search);
             }
         })?;
