@@ -75,6 +75,7 @@ fn what_is_advised_can_be_done() {
     assert!(!refused.err.contains("close a stream"), "{}", refused.err);
     let advised = |refused: &str| refused.split('`').nth(1).expect("an option").to_owned();
     run(&format!("volume set gate {}", advised(&refused.err))).succeeded();
+    run(away).succeeded();
     let hurried = "volume set gate --every 1s --block 1MiB --within";
     let refused = run(&format!("{hurried} 1ms"));
     refused.failed(3, &["would fit: ask for `--within "]);
