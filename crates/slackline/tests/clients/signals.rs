@@ -102,6 +102,8 @@ const COMMON: &str = r#"
 import faulthandler, os, signal, sys, threading, time
 import slackline
 
+# It is ignored in what a shell has begun in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # A test that hangs says where.
 faulthandler.dump_traceback_later(200, exit=True)
 
