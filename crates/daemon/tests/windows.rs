@@ -218,7 +218,8 @@ fn any_thread_hears_how_far_the_bytes_are_durable() {
     for follower in followers {
         let (upto, news) = follower.join().unwrap();
         assert_eq!(upto.get(), 200_001);
-        assert!(news >= 2, "{news}");
+        // As many as it was awake for: on a busy machine the last one may be the first that it hears.
+        assert!(news >= 1, "{news}");
     }
 }
 
