@@ -164,7 +164,7 @@ pub(crate) struct Stream {
     counted: u64,
     pub durable: Bytes,
     /// Writer: where it went last; nothing is recorded by going there.
-    sought: Option<Bytes>,
+    sought: Bytes,
     pub durable_asks: Vec<DurableAsk>,
     /// Writer: a part of a block that is on its way, and the last block of which a part had
     /// the stream's turn (`partial.rs`).
@@ -243,7 +243,7 @@ impl Stream {
             went_beyond: false,
             going: None,
             has_arrived: false,
-            sought: None,
+            sought: start,
             closing: false,
             close_ticket: None,
             open_since: now,
@@ -302,14 +302,14 @@ impl Stream {
     pub(crate) fn begin_segment(&mut self, core: &Core, start: Bytes) {
         (self.written, self.committing, self.durable) = (start, start, start);
         self.counted = core.commits.begun();
-        self.sought = Some(start);
+        self.sought = start;
         (self.excess_end, self.slack_end) = (0, 0);
     }
 
-    /// Writer: something was written since it was opened or went elsewhere, or it is where
-    /// it was opened.
+    /// Writer: something was written since it was opened or went elsewhere. Until then it records nothing:
+    /// what it was told to be durable is no more than was there before.
     pub(crate) fn has_recorded(&self) -> bool {
-        self.sought != Some(self.written)
+        self.sought != self.written
     }
 
     /// Writer: the commit that began last covers everything before this. Nobody has to
