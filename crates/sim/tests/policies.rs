@@ -128,7 +128,7 @@ fn a_policy_that_cannot_keep_what_is_open_says_who_does_not_fit_and_nothing_chan
     assert!(named.len() < streams.len() && refusal.deadline.is_some(), "{refusal:?}");
     assert_eq!(world.node.status(world.now()).policy, Policy::SLACK);
     for stream in named {
-        assert!(world.call(Op::StreamClose { stream }).is_ok());
+        assert_eq!(world.call(Op::StreamClose { stream }), Ok(Reply::Done));
         streams.retain(|&other| other != stream);
     }
     assert_eq!(set(&mut world, policies::UCSB), Ok(Reply::Done));
@@ -140,7 +140,7 @@ fn a_policy_that_cannot_keep_what_is_open_says_who_does_not_fit_and_nothing_chan
     assert_eq!(*named, streams);
     assert!(refused.to_string().contains("keeps no contracts"), "{refused}");
     for stream in streams {
-        assert!(world.call(Op::StreamClose { stream }).is_ok());
+        assert_eq!(world.call(Op::StreamClose { stream }), Ok(Reply::Done));
     }
     assert_eq!(set(&mut world, policies::CFQ), Ok(Reply::Done));
     assert_eq!(world.call(open("v")), Err(Error::KeepsNothing { policy: policies::CFQ.into() }));
@@ -285,7 +285,8 @@ fn in_sweeps_writers_are_opened_one_after_another_and_syncs_keep_their_time() {
         }) else {
             panic!("a stream")
         };
-        assert!(world.call(Op::StreamClose { stream }).is_ok());
+        let nothing = Ok(Reply::Durable { upto: Bytes::ZERO });
+        assert_eq!(world.call(Op::StreamClose { stream }), nothing);
         let recorder = Recorder::new(&name, 5, contract, Bytes::kib(50), SIZE);
         tallies.push(recorder.tally());
         world.add(recorder);

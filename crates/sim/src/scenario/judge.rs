@@ -9,7 +9,7 @@
 use super::plan::{Arrivals, LoadPlan, Place};
 use node::Service;
 use store::EXTENT;
-use units::{Access, Bytes, Duration, Instant, SECTOR};
+use units::{Access, Bytes, Duration, Instant, Rate, SECTOR};
 
 /// What one program was promised, and what it has seen of that.
 #[derive(Debug, Default)]
@@ -27,7 +27,8 @@ enum Promise {
         next: Vec<Instant>,
     },
     Rate {
-        service: Service,
+        rate: Rate,
+        period: Duration,
         since: Instant,
         came: Bytes,
     },
@@ -42,12 +43,13 @@ impl Judge {
             Some(Service::Latency { len, within, every }) => {
                 Some(Promise::Answers { len, within, every, next: vec![now; volumes] })
             }
-            Some(service @ Service::Rate { rate, block, period }) => {
+            Some(Service::Rate { rate, block, period }) => {
                 let least = rate.bytes_in(period).div_ceil(block);
                 let waits = matches!(plan.arrivals, Arrivals::Greedy(many) if many >= least)
                     && plan.block >= block;
                 let is_whole = waits && volumes == 1 && disks == 1;
-                is_whole.then_some(Promise::Rate { service, since: now, came: Bytes::ZERO })
+                let (since, came) = (now, Bytes::ZERO);
+                is_whole.then_some(Promise::Rate { rate, period, since, came })
             }
             Some(Service::BestEffort(_)) | None => None,
         };
@@ -75,9 +77,7 @@ impl Judge {
 
     /// Bytes came. By how long they are behind the rate, if they are.
     pub(super) fn came(&mut self, now: Instant, bytes: Bytes) -> Option<Duration> {
-        let Some(Promise::Rate { service: Service::Rate { rate, period, .. }, since, came }) =
-            &mut self.promise
-        else {
+        let Some(Promise::Rate { rate, period, since, came }) = &mut self.promise else {
             return None;
         };
         *came += bytes;
