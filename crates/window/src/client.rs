@@ -73,7 +73,7 @@ pub struct Client {
     /// The last bell that was seen, and the last that was rung.
     bell_at: u64,
     rung: u64,
-    waits: u64,
+    waits: u32,
 }
 
 /// What a look at some place of a window finds.
@@ -589,8 +589,9 @@ impl Client {
     /// True: news will come, and the bell is to be rung.
     #[must_use = "there may be a piece already"]
     pub fn begin_to_wait(&mut self) -> bool {
-        self.waits += 1;
-        self.word(page::AT_WAITING).store(self.waits, Ordering::Relaxed);
+        self.waits = self.waits.wrapping_add(1).max(1);
+        let wait = page::wait(self.waits, self.next);
+        self.word(page::AT_WAITING).store(wait, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         // Whatever is there, `take` gets it in order.
         let waits = self.word(page::AT_PUBLISHED).load(Ordering::Relaxed) == self.next;

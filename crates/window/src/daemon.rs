@@ -159,11 +159,13 @@ impl Daemon {
         self.wants_news()
     }
 
-    /// Whether the program waits and has not been sent news for it.
+    /// Whether the program waits and has not been sent news for it. It may have taken the piece
+    /// that was just published already, and wait for the next: no news of this one is an answer
+    /// to that, and its bell is still to come.
     fn wants_news(&mut self) -> bool {
         let waiting = self.read(page::AT_WAITING);
         let wants = waiting != 0 && waiting != self.wait_answered;
-        if wants {
+        if wants && !page::waits_beyond(waiting, self.published) {
             self.wait_answered = waiting;
             self.wait_noted = waiting;
         }

@@ -198,13 +198,17 @@ fn wait_until_moved(daemon: &mut Daemon, shared: &Shared, bytes: u64) {
     }
 }
 
-/// Takes the next piece, as a program does: waits for the news where there is none.
+/// Takes the next piece, as a program does: where there is none it says so once, and then waits for
+/// news until there is one, however many of them were of other things.
 fn take(client: &mut Client, shared: &Shared) -> Piece {
+    let mut is_said = false;
     loop {
         if let Some(piece) = client.take().unwrap() {
             return piece;
         }
-        if client.begin_to_wait() {
+        if !is_said {
+            is_said = client.begin_to_wait();
+        } else {
             shared.news.wait();
         }
     }

@@ -14,7 +14,7 @@
 //! | 80 | over | daemon | not 0: the reason is on the socket |
 //! | 88 | bell_at | daemon | ring the bell when `moved` comes to this |
 //! | 128 | moved | client | bytes that it is done with since the window was made |
-//! | 136 | waiting | client | not 0: wants news of the next piece; another number each time |
+//! | 136 | waiting | client | not 0: wants news of the next piece; low half: which, as a count of those before it; high half: another number each time |
 //! | 144 | durable_waiting | client | not 0: wants news when `durable` rises; another number each time |
 //! | 192 + 32 i | slot i | daemon | kind, place in the data, offset in the volume, length |
 //!
@@ -29,6 +29,8 @@
 //!   (sequentially consistent), and reads the other's. So of "there is a piece" and
 //!   "I wait", at least one side sees the other's. The same holds for `bell_at` with
 //!   `moved`, and for `durable` with `durable_waiting`.
+//! * A wait says for which piece it is: the daemon may look at it so late that the client
+//!   has taken the piece that was just told, and waits for the one behind it.
 //! * `bell_at` never falls, so that a client may compare with the last value that it
 //!   has seen and look again only when it comes there.
 //!
@@ -128,6 +130,19 @@ pub(crate) fn slot(index: u64, capacity: u64) -> usize {
     AT_RING + (index & (capacity - 1)) as usize * SLOT
 }
 
+/// What a program says that waits for the piece of this number (from zero): a number that it has not
+/// said before, for the `count`th time that it waits, and which piece it is, of which the low 32 bits
+/// suffice.
+pub(crate) fn wait(count: u32, piece: u64) -> u64 {
+    u64::from(count) << 32 | u64::from(piece as u32)
+}
+
+/// Whether such a wait is for a piece behind the first `published`. Of a number that says something
+/// else the answer is any.
+pub(crate) fn waits_beyond(wait: u64, published: u64) -> bool {
+    (wait as u32).wrapping_sub(published as u32) < 1 << 31
+}
+
 /// One word of a control page. Panics where it lies outside.
 #[inline]
 pub(crate) fn word(control: &Control, at: usize) -> &Word {
@@ -145,6 +160,17 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_says_for_which_piece_it_is() {
+        for published in [0, 1, 70, u64::from(u32::MAX), u64::from(u32::MAX) + 1] {
+            for ahead in [0, 1, 1 << 16] {
+                assert!(waits_beyond(wait(1, published + ahead), published));
+                assert!(!waits_beyond(wait(1, published), published + 1 + ahead));
+            }
+            assert_ne!(wait(1, published), wait(2, published), "each is another number");
+        }
+    }
 
     #[test]
     fn a_ring_holds_twice_the_blocks_of_its_window_within_bounds() {
