@@ -244,6 +244,12 @@ impl BestEffort {
         }
     }
 
+    /// Whether nothing more comes on this connection: the daemon has ended it, or an error has. What is
+    /// asked of it now fails with the reason.
+    pub fn is_over(&self) -> bool {
+        self.shared.answers().over.is_some()
+    }
+
     /// Reads into `buf`. Panics where other requests are outstanding.
     #[track_caller]
     pub fn read_at(&mut self, offset: Bytes, buf: &mut [u8]) -> Result<()> {

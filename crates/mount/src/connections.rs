@@ -9,7 +9,7 @@ use crate::given_back::GivenBack;
 use crate::lock::locked;
 use crate::unsynced::Unsynced;
 use crate::{ANSWER_WITHIN, BACK_WITHIN};
-use client::{BestEffort, Client, Error, Result};
+use client::{BestEffort, Client, Code, Error, Result};
 use fuser::Errno;
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -22,6 +22,11 @@ const KEPT_MAX: usize = 32;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Changes do not ask for so long again in which run the daemon is.
 const RUN_KNOWN_FOR: Duration = Duration::from_secs(1);
+
+/// Whether the daemon is stopping: another may be there soon.
+fn is_stopping(error: &Error) -> bool {
+    error.code() == Some(Code::ShuttingDown)
+}
 
 fn is_full(error: &Error) -> bool {
     matches!(errno(error), Errno::ENOSPC | Errno::EDQUOT)
@@ -71,9 +76,9 @@ impl Connections {
         self.run.load(Ordering::Relaxed)
     }
 
-    /// Makes a call that changes nothing: again where the daemon was being started again.
+    /// Makes a call that changes nothing: again where the daemon was being stopped or started.
     pub fn ask<T>(&self, call: impl Fn(&Client) -> Result<T>) -> Result<T> {
-        self.patiently(|error| !matches!(error, Error::Problem(_)), call)
+        self.patiently(|error| !matches!(error, Error::Problem(_)) || is_stopping(error), call)
     }
 
     /// Makes a call that changes something: again only where no daemon has heard it.
@@ -109,17 +114,21 @@ impl Connections {
             let ended = self.take(inode).and_then(|mut connection| {
                 let ended = transfer(&mut connection.bytes);
                 let run = connection.run;
-                if matches!(ended, Ok(_) | Err(Error::Problem(_))) {
+                // A daemon that stops has said so on connections that nobody used.
+                if !connection.bytes.is_over() {
                     self.keep(inode, connection);
                 }
                 Ok((ended?, run))
             });
-            match ended {
-                Err(Error::NoDaemon { .. } | Error::Broken(_)) if begun.elapsed() < BACK_WITHIN => {
-                    std::thread::sleep(PAUSE);
-                }
-                ended => return ended,
+            let is_gone = match &ended {
+                Err(Error::NoDaemon { .. } | Error::Broken(_)) => true,
+                Err(error) => is_stopping(error),
+                Ok(_) => false,
+            };
+            if !is_gone || begun.elapsed() >= BACK_WITHIN {
+                return ended;
             }
+            std::thread::sleep(PAUSE);
         }
     }
 

@@ -385,7 +385,8 @@ impl Store {
             return Err(StoreError::RingResized);
         }
         if size < volume.size() {
-            match size < volume.length() {
+            let cuts = size < volume.length();
+            match cuts {
                 true => self.recording.forget(id),
                 false => self.recording.cut(id, size),
             }
@@ -393,7 +394,10 @@ impl Store {
             if let Some(ahead) = self.ahead.get_mut(&id) {
                 ahead.split_off(&(size.div_ceil(EXTENT) as u32));
             }
-            self.touch(id);
+            // Space alone is none of what a program has written: it may have set the times since.
+            if cuts {
+                self.touch(id);
+            }
             return Ok(());
         }
         let extents = extents_for(size)?;

@@ -179,6 +179,11 @@ fn times_are_those_of_the_last_write_or_what_somebody_said_since() {
     let said = Times { accessed: i64::MAX, modified: i64::MIN, changed: 9 };
     store.set_times(volume, said).unwrap();
     store.set_clock(10);
+    // Space comes and goes: nothing is written by that.
+    for size in [EXTENT * 3, EXTENT] {
+        store.resize(volume, size).unwrap();
+        assert_eq!(store.volume(volume).unwrap().times(), Some(said), "{size}");
+    }
     store.rename(&[(volume, "w".into())], None).unwrap();
     store.set_ownership(volume, Ownership { mode: 0o644, ..Ownership::ROOT }).unwrap();
     assert!(commit(&mut store, &mut disks));
