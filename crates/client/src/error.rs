@@ -193,7 +193,7 @@ fn errno_of(code: Code) -> i32 {
         Code::VolumeExists => libc::EEXIST,
         Code::NotEmpty => libc::ENOTEMPTY,
         Code::NameTooLong => libc::ENAMETOOLONG,
-        Code::NoSuchStream | Code::OtherVolume => libc::ESTALE,
+        Code::NoSuchStream | Code::OtherVolume | Code::OtherPool => libc::ESTALE,
         Code::PoolFull | Code::VolumeFull => libc::ENOSPC,
         Code::NoMemory => libc::ENOMEM,
         Code::Busy => libc::EAGAIN,

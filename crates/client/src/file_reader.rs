@@ -116,7 +116,7 @@ impl Client {
     /// # Errors
     /// Where the daemon has gone.
     pub fn file_devices(&self) -> Result<FileDevices> {
-        crate::http::call(self.socket(), "GET", "/v1/files", None::<&()>)
+        crate::http::call(&self.door, "GET", "/v1/files", None::<&()>)
     }
 }
 

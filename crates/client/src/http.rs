@@ -4,27 +4,48 @@
 use crate::{Error, Result, connection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use wire::Problem;
+use wire::control::{POOL_FIELD, RUN_FIELD};
 
 /// Longest answer that is read: a status of many thousand volumes fits.
 const ANSWER_MAX: usize = 64 << 20;
 const HEADERS_MAX: usize = 32;
 
+/// Where calls go to.
+#[derive(Clone, Debug)]
+pub struct Door {
+    /// The control socket.
+    pub socket: PathBuf,
+    /// A daemon that serves another pool than this refuses the call.
+    pub pool: Option<Arc<str>>,
+    /// The run of the daemon that has answered last; 0 while none has.
+    pub run: Arc<AtomicU64>,
+}
+
+impl Door {
+    /// To the daemon at this socket, whatever it serves.
+    pub fn new(socket: PathBuf) -> Self {
+        Self { socket, pool: None, run: Arc::default() }
+    }
+}
+
 /// Calls the daemon; the answer is a JSON value.
 pub fn call<B: Serialize, A: DeserializeOwned>(
-    socket: &Path,
+    door: &Door,
     method: &str,
     path: &str,
     body: Option<&B>,
 ) -> Result<A> {
-    let answer = exchange(socket, method, path, body)?;
+    let answer = exchange(door, method, path, body)?;
     serde_json::from_slice(&answer).map_err(garbled)
 }
 
 /// Calls the daemon; a good answer is empty.
-pub fn call_without_answer(socket: &Path, method: &str, path: &str) -> Result<()> {
-    exchange(socket, method, path, None::<&()>).map(drop)
+pub fn call_without_answer(door: &Door, method: &str, path: &str) -> Result<()> {
+    exchange(door, method, path, None::<&()>).map(drop)
 }
 
 fn garbled(what: impl std::fmt::Display) -> Error {
@@ -33,19 +54,25 @@ fn garbled(what: impl std::fmt::Display) -> Error {
 
 /// Calls the daemon, and gives the body of a good answer.
 pub fn exchange<B: Serialize>(
-    socket: &Path,
+    door: &Door,
     method: &str,
     path: &str,
     body: Option<&B>,
 ) -> Result<Vec<u8>> {
-    let mut connection = connection::connect(socket)?;
+    let mut connection = connection::connect(&door.socket)?;
     let body = body.map(|body| serde_json::to_vec(body).expect("messages are JSON"));
     // A daemon that has no place for the connection says so before it is asked, and closes
     // it: what it said counts for more than how that ended.
-    let sent = connection::send_all(&connection, &request(method, path, body.as_deref()), &[]);
+    let asked = request(door, (method, path), body.as_deref());
+    let sent = connection::send_all(&connection, &asked, &[]);
     let (answer, read) = connection::receive_all(&mut connection, ANSWER_MAX);
     let (status, body) = match parse(&answer) {
-        Ok(parsed) => parsed,
+        Ok(Answer { run, status, body }) => {
+            if let Some(run) = run {
+                door.run.store(run, Ordering::Relaxed);
+            }
+            (status, body)
+        }
         Err(error) => {
             let sent = sent.err().map(Error::from);
             return Err(sent.or(read.err()).unwrap_or(error));
@@ -59,11 +86,14 @@ pub fn exchange<B: Serialize>(
     Err(Error::Problem(Box::new(problem)))
 }
 
-fn request(method: &str, path: &str, body: Option<&[u8]>) -> Vec<u8> {
+fn request(door: &Door, (method, path): (&str, &str), body: Option<&[u8]>) -> Vec<u8> {
     let mut head = format!(
         "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
          accept: application/json\r\n"
     );
+    if let Some(pool) = &door.pool {
+        head.push_str(&format!("{POOL_FIELD}: {pool}\r\n"));
+    }
     if let Some(body) = body {
         let fields =
             format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
@@ -75,8 +105,17 @@ fn request(method: &str, path: &str, body: Option<&[u8]>) -> Vec<u8> {
     bytes
 }
 
-/// Status and body of an answer that was read to its end.
-fn parse(answer: &[u8]) -> Result<(u16, &[u8])> {
+/// What the daemon has answered.
+#[derive(Debug, PartialEq, Eq)]
+struct Answer<'a> {
+    status: u16,
+    /// The daemon's run, where it says so.
+    run: Option<u64>,
+    body: &'a [u8],
+}
+
+/// An answer that was read to its end.
+fn parse(answer: &[u8]) -> Result<Answer<'_>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
     let head = response.parse(answer).map_err(garbled)?;
@@ -91,10 +130,11 @@ fn parse(answer: &[u8]) -> Result<(u16, &[u8])> {
     if field("transfer-encoding").is_some() {
         return Err(garbled("an answer without a stated length"));
     }
+    let run = field(RUN_FIELD).and_then(|run| run.parse().ok());
     let body = &answer[head..];
     match field("content-length").map(str::parse::<usize>) {
-        None if body.is_empty() => Ok((status, body)),
-        Some(Ok(len)) if len == body.len() => Ok((status, body)),
+        None if body.is_empty() => Ok(Answer { status, run, body }),
+        Some(Ok(len)) if len == body.len() => Ok(Answer { status, run, body }),
         Some(Ok(len)) if len > body.len() => {
             Err(Error::Broken(std::io::ErrorKind::UnexpectedEof.into()))
         }
@@ -109,7 +149,8 @@ mod tests {
     #[test]
     fn an_answer_that_is_cut_or_garbled_is_an_error_and_never_a_panic() {
         let whole = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
-        assert_eq!(parse(whole).unwrap(), (200, &b"{}"[..]));
+        let said = |status, run, body| Answer { status, run, body };
+        assert_eq!(parse(whole).unwrap(), said(200, None, &b"{}"[..]));
         for cut in 0..whole.len() {
             let error = parse(&whole[..cut]).unwrap_err();
             assert!(matches!(error, Error::Broken(_)), "cut at {cut}: {error}");
@@ -123,6 +164,7 @@ mod tests {
         ] {
             assert!(matches!(parse(bad.as_bytes()), Err(Error::Garbled(_))), "{bad}");
         }
-        assert_eq!(parse(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap(), (204, &b""[..]));
+        let empty = b"HTTP/1.1 204 No Content\r\nslackline-run: 7\r\n\r\n";
+        assert_eq!(parse(empty).unwrap(), said(204, Some(7), &b""[..]));
     }
 }

@@ -77,6 +77,8 @@ use shared_reader::SharedReader;
 use shared_writer::SharedWriter;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use units::{Bytes, Rate};
 use wire::control::{
     Access, BlockAsk, BlockChosen, BusSet, Disk, DiskProfile, Events, Health, Mode, Overview, Plan,
@@ -99,7 +101,7 @@ pub fn own_socket() -> PathBuf {
 /// A daemon, by its socket. Each control call is a connection of its own.
 #[derive(Clone, Debug)]
 pub struct Client {
-    socket: PathBuf,
+    door: http::Door,
     /// Whether windows are mapped.
     shares: bool,
     /// Requests of its streams may be late so often, in parts of a billion.
@@ -126,7 +128,7 @@ impl Client {
     /// The same, without a look whether one answers.
     pub fn at(socket: impl Into<PathBuf>) -> Self {
         Self {
-            socket: socket.into(),
+            door: http::Door::new(socket.into()),
             shares: true,
             miss: None,
             buffered: false,
@@ -137,7 +139,7 @@ impl Client {
 
     /// The control socket.
     pub fn socket(&self) -> &Path {
-        &self.socket
+        &self.door.socket
     }
 
     /// The same daemon, of which no window is mapped: for comparisons, and for programs
@@ -155,44 +157,67 @@ impl Client {
         self
     }
 
+    /// The same daemon, while it serves the pool of this identity ([`Health::pool_id`]): a daemon that
+    /// serves another one refuses every call ([`Code::OtherPool`]). What goes by a connection of its own
+    /// (bytes without a contract) is not looked at: ask something first.
+    #[must_use]
+    pub fn of_pool(mut self, id: &str) -> Self {
+        self.door.pool = Some(id.into());
+        self
+    }
+
+    /// The same client, whose [`run_heard`](Client::run_heard) is that of its own calls alone.
+    #[must_use]
+    pub fn heard_apart(&self) -> Self {
+        let mut apart = self.clone();
+        apart.door.run = Arc::default();
+        apart
+    }
+
+    /// The run ([`Health::run`]) of the daemon that has answered the last call of this client, or of one
+    /// that it was cloned from or to; none while no daemon has said one.
+    pub fn run_heard(&self) -> Option<u64> {
+        Some(self.door.run.load(Ordering::Relaxed)).filter(|&run| run != 0)
+    }
+
     /// That the daemon answers, and what it serves.
     pub fn health(&self) -> Result<Health> {
-        http::call(&self.socket, "GET", "/v1/health", None::<&()>)
+        http::call(&self.door, "GET", "/v1/health", None::<&()>)
     }
 
     /// Everything at one instant.
     pub fn status(&self) -> Result<Status> {
-        http::call(&self.socket, "GET", "/v1/status", None::<&()>)
+        http::call(&self.door, "GET", "/v1/status", None::<&()>)
     }
 
     /// Everything at one instant, with what a person should know of it.
     pub fn overview(&self) -> Result<Overview> {
-        http::call(&self.socket, "GET", "/v1/overview", None::<&()>)
+        http::call(&self.door, "GET", "/v1/overview", None::<&()>)
     }
 
     /// The last events that this user may see, with numbers above `after`.
     pub fn events(&self, after: u64) -> Result<Events> {
-        http::call(&self.socket, "GET", &format!("/v1/events?after={after}"), None::<&()>)
+        http::call(&self.door, "GET", &format!("/v1/events?after={after}"), None::<&()>)
     }
 
     /// A token that acts as this user, with less than he may.
     pub fn token_make(&self, request: &TokenMake) -> Result<TokenMade> {
-        http::call(&self.socket, "POST", "/v1/tokens", Some(request))
+        http::call(&self.door, "POST", "/v1/tokens", Some(request))
     }
 
     /// This user's tokens that are good.
     pub fn tokens(&self) -> Result<Tokens> {
-        http::call(&self.socket, "GET", "/v1/tokens", None::<&()>)
+        http::call(&self.door, "GET", "/v1/tokens", None::<&()>)
     }
 
     /// Revokes a token, and all that were narrowed from it.
     pub fn token_revoke(&self, number: u64) -> Result<()> {
-        http::call_without_answer(&self.socket, "DELETE", &format!("/v1/tokens/{number}"))
+        http::call_without_answer(&self.door, "DELETE", &format!("/v1/tokens/{number}"))
     }
 
     /// How the disks are scheduled, and what that promises.
     pub fn policy(&self) -> Result<PolicyState> {
-        http::call(&self.socket, "GET", "/v1/policy", None::<&()>)
+        http::call(&self.door, "GET", "/v1/policy", None::<&()>)
     }
 
     /// Schedules the disks by another policy from now on, and the pool keeps that. Refused where
@@ -205,78 +230,78 @@ impl Client {
     /// Schedules the disks by another policy or with other settings. Refused where an open
     /// contract would not be kept.
     pub fn change_policy(&self, to: &PolicySet) -> Result<PolicyState> {
-        http::call(&self.socket, "PUT", "/v1/policy", Some(to))
+        http::call(&self.door, "PUT", "/v1/policy", Some(to))
     }
 
     /// Uses another profile (TOML) for a disk from now on, and stores it.
     pub fn disk_profile(&self, disk: u16, profile: &str) -> Result<Disk> {
         let body = DiskProfile { profile: profile.into() };
-        http::call(&self.socket, "PUT", &format!("/v1/disks/{disk}/profile"), Some(&body))
+        http::call(&self.door, "PUT", &format!("/v1/disks/{disk}/profile"), Some(&body))
     }
 
     /// Says which disks share a bus from now on. Refused where an open contract would not fit.
     pub fn bus_set(&self, bus: &BusSet) -> Result<Vec<Disk>> {
-        http::call(&self.socket, "PUT", "/v1/bus", Some(bus))
+        http::call(&self.door, "PUT", "/v1/bus", Some(bus))
     }
 
     /// Measures a disk again in the background; what comes of it is in the status.
     pub fn disk_reprofile(&self, disk: u16) -> Result<Disk> {
         let path = format!("/v1/disks/{disk}/reprofile");
-        http::call(&self.socket, "POST", &path, None::<&()>)
+        http::call(&self.door, "POST", &path, None::<&()>)
     }
 
     /// All volumes that this user may read or owns.
     pub fn volumes(&self) -> Result<Vec<Volume>> {
-        let all: Volumes = http::call(&self.socket, "GET", "/v1/volumes", None::<&()>)?;
+        let all: Volumes = http::call(&self.door, "GET", "/v1/volumes", None::<&()>)?;
         Ok(all.volumes)
     }
 
     /// One volume.
     pub fn volume(&self, name: &str) -> Result<Volume> {
-        http::call(&self.socket, "GET", &volume_path(name), None::<&()>)
+        http::call(&self.door, "GET", &volume_path(name), None::<&()>)
     }
 
     /// Makes a volume and reserves its space, durably.
     pub fn volume_create(&self, create: &VolumeCreate) -> Result<Volume> {
-        http::call(&self.socket, "POST", "/v1/volumes", Some(create))
+        http::call(&self.door, "POST", "/v1/volumes", Some(create))
     }
 
     /// Grows or shrinks a volume, durably, also while it is in use. Refused
     /// ([`Code::WouldCut`]) where that would cut what is recorded.
     pub fn volume_resize(&self, name: &str, size: Bytes) -> Result<Volume> {
         let resize = VolumeResize { size_bytes: size, ..VolumeResize::default() };
-        http::call(&self.socket, "PATCH", &volume_path(name), Some(&resize))
+        http::call(&self.door, "PATCH", &volume_path(name), Some(&resize))
     }
 
     /// As [`Client::volume_resize`]; what is recorded beyond `size` is lost.
     pub fn volume_cut(&self, name: &str, size: Bytes) -> Result<Volume> {
         let resize = VolumeResize { size_bytes: size, may_cut: true, ..VolumeResize::default() };
-        http::call(&self.socket, "PATCH", &volume_path(name), Some(&resize))
+        http::call(&self.door, "PATCH", &volume_path(name), Some(&resize))
     }
 
     /// Cuts what is recorded to `length`, durably; all space of the volume stays reserved.
     pub fn volume_truncate(&self, name: &str, length: Bytes) -> Result<Volume> {
         let cut = VolumeResize { size_bytes: length, keep_space: true, ..VolumeResize::default() };
-        http::call(&self.socket, "PATCH", &volume_path(name), Some(&cut))
+        http::call(&self.door, "PATCH", &volume_path(name), Some(&cut))
     }
 
     /// Says whose a volume is and who may do what with it, durably. What is open stays
     /// open.
     pub fn volume_access(&self, name: &str, access: &Access) -> Result<Volume> {
         let path = format!("{}/access", volume_path(name));
-        http::call(&self.socket, "PUT", &path, Some(access))
+        http::call(&self.door, "PUT", &path, Some(access))
     }
 
     /// Removes a volume and its data, durably.
     pub fn volume_delete(&self, name: &str) -> Result<()> {
-        http::call_without_answer(&self.socket, "DELETE", &volume_path(name))
+        http::call_without_answer(&self.door, "DELETE", &volume_path(name))
     }
 
     /// Serves what no stream of a volume carries in this way from now on, also what
     /// waits; it is kept with the volume.
     pub fn volume_service(&self, name: &str, service: &Service) -> Result<Volume> {
         let path = format!("{}/service", volume_path(name));
-        http::call(&self.socket, "PUT", &path, Some(service))
+        http::call(&self.door, "PUT", &path, Some(service))
     }
 
     /// Which block suits a stream of this rate on a volume, by the profiles of its disks:
@@ -284,36 +309,36 @@ impl Client {
     pub fn block_for(&self, volume: &str, mode: Mode, rate: Rate) -> Result<Bytes> {
         let path = format!("{}/block", volume_path(volume));
         let ask = BlockAsk { mode, rate_bytes_per_second: rate };
-        let chosen: BlockChosen = http::call(&self.socket, "POST", &path, Some(&ask))?;
+        let chosen: BlockChosen = http::call(&self.door, "POST", &path, Some(&ask))?;
         Ok(chosen.block_bytes)
     }
 
     /// All streams.
     pub fn streams(&self) -> Result<Vec<Stream>> {
-        let all: Streams = http::call(&self.socket, "GET", "/v1/streams", None::<&()>)?;
+        let all: Streams = http::call(&self.door, "GET", "/v1/streams", None::<&()>)?;
         Ok(all.streams)
     }
 
     /// One stream.
     pub fn stream(&self, id: u64) -> Result<Stream> {
-        http::call(&self.socket, "GET", &format!("/v1/streams/{id}"), None::<&()>)
+        http::call(&self.door, "GET", &format!("/v1/streams/{id}"), None::<&()>)
     }
 
     /// Gives any open stream another rate or burst, in the same blocks.
     pub fn stream_change(&self, id: u64, contract: control::Contract) -> Result<Stream> {
         let path = format!("/v1/streams/{id}");
-        http::call(&self.socket, "PATCH", &path, Some(&StreamChange { contract }))
+        http::call(&self.door, "PATCH", &path, Some(&StreamChange { contract }))
     }
 
     /// Closes any stream, also another program's; a writer is synced first.
     pub fn stream_close(&self, id: u64) -> Result<StreamClosed> {
-        http::call(&self.socket, "DELETE", &format!("/v1/streams/{id}"), None::<&()>)
+        http::call(&self.door, "DELETE", &format!("/v1/streams/{id}"), None::<&()>)
     }
 
     /// Ends the contract of a handle on a volume, also another program's, and its connection.
     pub fn handle_end(&self, volume: &str, handle: u64) -> Result<Volume> {
         let path = format!("{}/handles/{handle}", volume_path(volume));
-        http::call(&self.socket, "DELETE", &path, None::<&()>)
+        http::call(&self.door, "DELETE", &path, None::<&()>)
     }
 
     /// The same client, of whose streams each request may be late with a probability of so many
@@ -334,12 +359,12 @@ impl Client {
 
     /// Who may hold how much, and holds.
     pub fn quotas(&self) -> Result<Quotas> {
-        http::call(&self.socket, "GET", "/v1/quota", None::<&()>)
+        http::call(&self.door, "GET", "/v1/quota", None::<&()>)
     }
 
     /// Whether a list of streams would fit, and what would.
     pub fn plan(&self, plan: &PlanRequest) -> Result<Plan> {
-        http::call(&self.socket, "POST", "/v1/plan", Some(plan))
+        http::call(&self.door, "POST", "/v1/plan", Some(plan))
     }
 
     /// Opens a volume for reading under contract, from `start` on.
@@ -460,7 +485,7 @@ impl Client {
 
     /// Reads and writes a volume as best effort: in the slack of the contracts.
     pub fn best_effort(&self, volume: &str) -> Result<BestEffort> {
-        BestEffort::attach(&wire::socket::data_path(&self.socket), volume, None, self.writer)
+        BestEffort::attach(&wire::socket::data_path(self.socket()), volume, None, self.writer)
     }
 
     /// As [`Client::best_effort`], under a contract of this handle's own: admission decides
@@ -470,14 +495,14 @@ impl Client {
     /// As [`Client::best_effort`]; [`Code::Refused`] where the contract does not fit, and
     /// [`Code::Quota`] where it is more than the user may have.
     pub fn best_effort_in_time(&self, volume: &str, contract: InTime) -> Result<BestEffort> {
-        let socket = wire::socket::data_path(&self.socket);
+        let socket = wire::socket::data_path(self.socket());
         undecided::patiently(|| BestEffort::attach_in_time(&socket, volume, contract))
     }
 
     /// As [`Client::best_effort`], with a priority of this handle's own: before or behind
     /// other best effort, as far as the volume's service and the user's quota let it.
     pub fn best_effort_as(&self, volume: &str, priority: Priority) -> Result<BestEffort> {
-        let socket = wire::socket::data_path(&self.socket);
+        let socket = wire::socket::data_path(self.socket());
         BestEffort::attach(&socket, volume, Some(priority), self.writer)
     }
 
@@ -503,7 +528,7 @@ impl Client {
             buffered: self.buffered,
             grows_to_bytes: self.grows_to,
         };
-        undecided::patiently(|| http::call(&self.socket, "POST", "/v1/streams", Some(&open)))
+        undecided::patiently(|| http::call(&self.door, "POST", "/v1/streams", Some(&open)))
     }
 }
 

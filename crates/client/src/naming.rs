@@ -76,7 +76,7 @@ impl Client {
     /// `/NUMBER/PATH` by its path below the directory with this number.
     pub fn file_facts(&self, name: &str) -> Result<Found> {
         let ask = FileAsk { name: name.into(), writer: self.writer };
-        http::call(self.socket(), "POST", "/v1/file", Some(&ask))
+        http::call(&self.door, "POST", "/v1/file", Some(&ask))
     }
 
     /// What lies directly under a directory, given as for [`Client::file_facts`], from behind `after`
@@ -84,7 +84,7 @@ impl Client {
     pub fn entries(&self, directory: &str, after: &str, most: u16) -> Result<Vec<Entry>> {
         let (directory, after) = (directory.into(), after.into());
         let ask = EntriesAsk { directory, after, most: NonZeroU16::new(most) };
-        let found: Entries = http::call(self.socket(), "POST", "/v1/entries", Some(&ask))?;
+        let found: Entries = http::call(&self.door, "POST", "/v1/entries", Some(&ask))?;
         Ok(found.entries)
     }
 
@@ -104,7 +104,7 @@ impl Client {
     /// Where a volume has what was recorded at a time of the wall clock, in nanoseconds since 1970.
     pub fn recorded_at(&self, name: &str, at_ns: i64) -> Result<Moment> {
         let path = format!("{}/recorded?at_ns={at_ns}", volume_path(name));
-        let found: RecordedFound = http::call(self.socket(), "GET", &path, None::<&()>)?;
+        let found: RecordedFound = http::call(&self.door, "GET", &path, None::<&()>)?;
         Ok(found.moment.unwrap_or(Moment::Unknown))
     }
 
@@ -112,7 +112,7 @@ impl Client {
     /// that is not known.
     pub fn recorded_when(&self, name: &str, place: Bytes) -> Result<Option<i64>> {
         let path = format!("{}/recorded?offset_bytes={}", volume_path(name), place.get());
-        let found: RecordedFound = http::call(self.socket(), "GET", &path, None::<&()>)?;
+        let found: RecordedFound = http::call(&self.door, "GET", &path, None::<&()>)?;
         Ok(found.at_ns)
     }
 
@@ -121,12 +121,12 @@ impl Client {
     /// what was copied, as long as it becomes more.
     pub fn volume_copied(&self, name: &str, of: &str, start: Bytes) -> Result<CopyRecorded> {
         let copied = VolumeCopied { of: of.into(), start_bytes: start };
-        http::call(self.socket(), "PUT", &format!("{}/recorded", volume_path(name)), Some(&copied))
+        http::call(&self.door, "PUT", &format!("{}/recorded", volume_path(name)), Some(&copied))
     }
 
     /// As [`Client::volume_create`].
     pub fn create_volume(&self, create: &VolumeCreate, durable: Durable) -> Result<Volume> {
-        http::call(self.socket(), "POST", &durable.path("/v1/volumes"), Some(create))
+        http::call(&self.door, "POST", &durable.path("/v1/volumes"), Some(create))
     }
 
     /// Gives a volume another size, cut where that is less than what is recorded, and a length
@@ -191,13 +191,13 @@ impl Client {
     }
 
     fn resize(&self, name: &str, resize: &VolumeResize, durable: Durable) -> Result<Volume> {
-        http::call(self.socket(), "PATCH", &durable.path(&volume_path(name)), Some(resize))
+        http::call(&self.door, "PATCH", &durable.path(&volume_path(name)), Some(resize))
     }
 
     /// Makes durable everything that was answered before, whoever asked for it. Gives the number
     /// of the daemon's run ([`control::Health`](crate::control::Health)).
     pub fn sync(&self) -> Result<u64> {
-        let synced: Synced = http::call(self.socket(), "POST", "/v1/sync", None::<&()>)?;
+        let synced: Synced = http::call(&self.door, "POST", "/v1/sync", None::<&()>)?;
         Ok(synced.run)
     }
 
@@ -218,20 +218,20 @@ impl Client {
         };
         let (to, replace) = (to.into(), only.is_some());
         let rename = VolumeRename { to, replace, keep_as, is, only, keep_directory };
-        http::exchange(self.socket(), "POST", &path, Some(&rename)).map(drop)
+        http::exchange(&self.door, "POST", &path, Some(&rename)).map(drop)
     }
 
     /// Says when a volume was last used.
     pub fn volume_times(&self, name: &str, times: &VolumeTimes, durable: Durable) -> Result<()> {
         let path = durable.path(&format!("{}/times", volume_path(name)));
-        http::exchange(self.socket(), "PUT", &path, Some(times)).map(drop)
+        http::exchange(&self.door, "PUT", &path, Some(times)).map(drop)
     }
 
     /// Says for how long a ring keeps what is recorded, from now on, durably: from a second to 36
     /// years; none is as long as there is room.
     pub fn volume_keep(&self, name: &str, keep: Option<Duration>) -> Result<()> {
         let keep = VolumeKeep { keep_ns: keep };
-        http::exchange(self.socket(), "PUT", &format!("{}/keep", volume_path(name)), Some(&keep))
+        http::exchange(&self.door, "PUT", &format!("{}/keep", volume_path(name)), Some(&keep))
             .map(drop)
     }
 
@@ -243,7 +243,7 @@ impl Client {
         durable: Durable,
     ) -> Result<Volume> {
         let path = durable.path(&format!("{}/access", volume_path(name)));
-        http::call(self.socket(), "PUT", &path, Some(access))
+        http::call(&self.door, "PUT", &path, Some(access))
     }
 
     /// As [`Client::volume_delete`].
@@ -255,6 +255,6 @@ impl Client {
             path.push(if path.contains('?') { '&' } else { '?' });
             path.push_str(&said);
         }
-        http::call_without_answer(self.socket(), "DELETE", &path)
+        http::call_without_answer(&self.door, "DELETE", &path)
     }
 }

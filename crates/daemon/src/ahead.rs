@@ -15,15 +15,45 @@ const KNOWN_MAX: usize = 1024;
 
 /// Of volumes with space ahead, up to where somebody has asked for it.
 #[derive(Debug, Default)]
-pub struct Ahead(Mutex<HashMap<VolumeId, Bytes>>);
+pub struct Ahead(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    of: HashMap<VolumeId, Asked>,
+    /// How many there were when last some were forgotten.
+    left: usize,
+}
+
+/// How much of a volume somebody has asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    upto: Bytes,
+    /// In this life of the daemon; what is behind it may have been asked for in another one.
+    is_all: bool,
+}
+
+impl Known {
+    /// Something is to be known of one more.
+    fn make_room(&mut self, is_there: impl Fn(VolumeId) -> bool) {
+        if self.of.len() >= KNOWN_MAX.max(2 * self.left) {
+            self.of.retain(|&volume, _| is_there(volume));
+            self.left = self.of.len();
+        }
+    }
+}
 
 impl Ahead {
     /// Somebody asks for `size` of a volume that has `has`, and gets so much at the least.
-    pub fn asked(&self, volume: VolumeId, has: Bytes, size: Bytes) {
+    pub fn asked(
+        &self,
+        volume: VolumeId,
+        (has, size): (Bytes, Bytes),
+        is_there: impl Fn(VolumeId) -> bool,
+    ) {
         let mut all = self.0.lock();
-        if let Some(asked) = all.get_mut(&volume) {
-            *asked = (*asked).max(size.min(has));
-        }
+        all.make_room(is_there);
+        let asked = all.of.entry(volume).or_insert(Asked { upto: Bytes::ZERO, is_all: false });
+        asked.upto = asked.upto.max(size.min(has));
     }
 
     /// A volume that has `has` grows to more than the `size` that is asked for.
@@ -34,11 +64,12 @@ impl Ahead {
         is_there: impl Fn(VolumeId) -> bool,
     ) {
         let mut all = self.0.lock();
-        if all.len() >= KNOWN_MAX {
-            all.retain(|&volume, _| is_there(volume));
+        all.make_room(is_there);
+        let asked = all.of.entry(volume).or_insert(Asked { upto: has, is_all: true });
+        if !asked.is_all {
+            *asked = Asked { upto: has, is_all: true };
         }
-        let asked = all.entry(volume).or_insert(has);
-        *asked = (*asked).max(size);
+        asked.upto = asked.upto.max(size);
     }
 
     /// To what a volume may be made smaller for which `size` is enough, by one who has made it `from`
@@ -49,15 +80,17 @@ impl Ahead {
         has: Bytes,
         (size, from): (Bytes, Bytes),
     ) -> Option<Bytes> {
-        let asked = self.0.lock().get(&volume).copied();
-        // The daemon was started again since: what another one has asked for has made it larger.
-        let asked = asked.or_else(|| (has == from).then_some(Bytes::ZERO))?;
-        Some(size.max(asked)).filter(|&size| size < has)
+        let asked = self.0.lock().of.get(&volume).copied();
+        let asked = asked.unwrap_or(Asked { upto: Bytes::ZERO, is_all: false });
+        // Where the daemon was started again since, what another one has asked for before has made it
+        // larger than `from`.
+        let is_known = asked.is_all || has == from;
+        Some(size.max(asked.upto)).filter(|&size| is_known && size < has)
     }
 
     /// A volume gets just the size that is asked for, or goes.
     pub fn forget(&self, volume: VolumeId) {
-        self.0.lock().remove(&volume);
+        self.0.lock().of.remove(&volume);
     }
 }
 
@@ -75,16 +108,19 @@ mod tests {
         ahead.grows(v, (mib(3), mib(12)), |_| true);
         assert_eq!(back(16, 12, 16), Some(mib(12)));
         assert_eq!(back(16, 1, 16), Some(mib(12)), "others may have asked for that");
-        ahead.asked(v, mib(16), mib(14));
+        ahead.asked(v, (mib(16), mib(14)), |_| true);
         assert_eq!(back(16, 12, 16), Some(mib(14)));
-        ahead.asked(v, mib(16), mib(13));
+        ahead.asked(v, (mib(16), mib(13)), |_| true);
         assert_eq!((back(16, 12, 16), back(14, 12, 16)), (Some(mib(14)), None));
         ahead.forget(v);
-        ahead.asked(v, mib(16), mib(14));
+        ahead.asked(v, (mib(16), mib(14)), |_| true);
         assert_eq!(back(16, 12, 20), None, "all of it was asked for");
+        assert_eq!(back(16, 12, 16), Some(mib(14)), "before and behind a start of the daemon");
+        ahead.grows(v, (mib(16), mib(17)), |_| true);
+        assert_eq!(back(20, 12, 20), Some(mib(17)), "what was there may be anybody's");
         // Volumes that are gone are forgotten when many are known.
         (0..KNOWN_MAX as u64).for_each(|n| ahead.grows(VolumeId(n), (mib(1), mib(1)), |_| true));
         ahead.grows(VolumeId(1 << 40), (mib(1), mib(1)), |volume| volume == VolumeId(3));
-        assert_eq!(ahead.0.lock().len(), 2);
+        assert_eq!(ahead.0.lock().of.len(), 2);
     }
 }

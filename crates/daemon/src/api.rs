@@ -78,7 +78,7 @@ type Answered<T> = Result<T, Failure>;
 
 impl Control {
     /// Another number each time that the daemon starts.
-    fn run(&self) -> u64 {
+    pub(crate) fn run(&self) -> u64 {
         self.since.as_nanos()
     }
 
@@ -147,7 +147,7 @@ pub fn routes() -> OpenApiRouter<Control> {
     (status = 200, description = "The daemon answers", body = api::Health),
 ))]
 async fn health(State(control): State<Control>) -> Json<api::Health> {
-    let read_only = control.entry.0.is_read_only();
+    let (read_only, description) = (control.entry.0.is_read_only(), control.entry.0.description());
     let Capacity { total, free, volumes, volumes_free } = control.entry.0.capacity();
     Json(api::Health {
         run: control.run(),
@@ -156,7 +156,8 @@ async fn health(State(control): State<Control>) -> Json<api::Health> {
         volumes,
         volumes_free,
         status: if read_only { "read_only" } else { "ok" }.into(),
-        pool: control.entry.0.description().name,
+        pool: description.name,
+        pool_id: description.id,
         version: env!("CARGO_PKG_VERSION").into(),
     })
 }

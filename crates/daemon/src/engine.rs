@@ -189,6 +189,7 @@ impl Pool for engine::Pool {
         let own = self.description();
         Description {
             name: own.name.clone(),
+            id: own.id.clone(),
             devices: own.devices.iter().map(ToString::to_string).collect(),
         }
     }

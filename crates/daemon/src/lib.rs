@@ -30,6 +30,7 @@ pub mod files;
 pub mod findings;
 mod gathers;
 pub mod http;
+mod identity;
 pub mod limits;
 mod live;
 mod lock;

@@ -100,6 +100,8 @@ pub type Bell = Box<dyn Fn() + Send + Sync>;
 pub struct Description {
     /// The pool's name.
     pub name: String,
+    /// Its identity, in hexadecimal.
+    pub id: String,
     /// What each disk was opened with.
     pub devices: Vec<String>,
 }

@@ -118,7 +118,7 @@ pub fn errno(error: &Error) -> Errno {
     match error {
         Error::NoDaemon { .. } | Error::Broken(_) | Error::Garbled(_) => Errno::EIO,
         Error::Problem(problem) => match problem.code {
-            Code::ShuttingDown | Code::NoSuchStream | Code::Silent => Errno::EIO,
+            Code::ShuttingDown | Code::NoSuchStream | Code::Silent | Code::OtherPool => Errno::EIO,
             Code::VolumeBusy => Errno::EBUSY,
             _ => Errno::from_i32(error.errno()),
         },

@@ -20,8 +20,6 @@ use std::time::{Duration, Instant};
 const KEPT_MAX: usize = 32;
 /// Between two looks whether the daemon is back.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Changes do not ask for so long again in which run the daemon is.
-const RUN_KNOWN_FOR: Duration = Duration::from_secs(1);
 
 /// Whether the daemon is stopping: another may be there soon.
 fn is_stopping(error: &Error) -> bool {
@@ -49,8 +47,6 @@ pub struct Connections {
     run: AtomicU64,
     /// The process that the daemon was in then.
     process: Mutex<Option<u32>>,
-    /// When the run was last asked for ahead of a change.
-    looked: Mutex<Option<Instant>>,
     /// What was answered and is not durable yet.
     pub unsynced: Unsynced,
     /// What may be had again soon.
@@ -65,7 +61,6 @@ impl Connections {
             kept: Mutex::default(),
             run: AtomicU64::new(run),
             process: Mutex::default(),
-            looked: Mutex::default(),
             unsynced: Unsynced::default(),
             given_back: GivenBack::default(),
         }
@@ -173,10 +168,20 @@ impl Connections {
     /// As [`change`](Self::change), for what is not durable before a sync: a mark of this inode
     /// says so.
     pub fn change_of<T>(&self, inode: u64, call: impl Fn(&Client) -> Result<T>) -> Result<T> {
-        let run = self.run_before();
-        let ended = self.change(call);
-        self.unsynced.note(inode, run);
+        let apart = self.client.heard_apart();
+        let ended = self.change(|_| call(&apart));
+        if let Some(run) = apart.run_heard() {
+            self.run.store(run, Ordering::Relaxed);
+        }
+        self.note_heard(inode, &apart);
         ended
+    }
+
+    /// The daemon that this client has heard last has something of an inode that is not durable. Where it
+    /// has not answered, that is the last that was heard of: rather is somebody told of a loss that was
+    /// none than not told of one.
+    pub fn note_heard(&self, inode: u64, client: &Client) {
+        self.unsynced.note(inode, client.run_heard().unwrap_or_else(|| self.run()));
     }
 
     /// Makes a call that takes space: once more where there is none and some was given back here.
@@ -195,22 +200,6 @@ impl Connections {
             true => call(),
             false => first,
         }
-    }
-
-    /// The run of the daemon that a change is about to be asked of. If it is started again
-    /// meanwhile, this is the older one: rather is somebody told of a loss that was none than not
-    /// told of one.
-    pub fn run_before(&self) -> u64 {
-        // Where somebody asks already, nobody waits for him: the daemon may hang.
-        if let Ok(mut looked) = self.looked.try_lock()
-            && looked.is_none_or(|at| at.elapsed() > RUN_KNOWN_FOR)
-        {
-            if let Ok(health) = self.client.health() {
-                self.run.store(health.run, Ordering::Relaxed);
-            }
-            *looked = Some(Instant::now());
-        }
-        self.run()
     }
 
     /// Makes everything durable. Gives whether what was answered of an inode is lost, with the

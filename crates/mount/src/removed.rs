@@ -2,12 +2,14 @@
 //! until they are closed, as a file without a name does. Symbolic links that are being made have such
 //! a name until they are whole.
 //!
-//! Invariant: such a name says which process has the file open, so that another one can remove
-//! what a process that was killed has left behind, and nothing else.
+//! Invariant: such a name says which process has the file open, and by which `/proc` it has that number,
+//! so that another one that sees the same processes can remove what a process that was killed has left
+//! behind, and nothing else. Another container sees others, and leaves it alone until the next boot.
 
 use client::control::Entry;
 use client::{Client, Durable, Error};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Below this directory they lie; it is not shown.
@@ -38,12 +40,24 @@ fn boot() -> String {
     id.chars().filter(|letter| *letter != '-').take(8).collect()
 }
 
+/// The processes that are seen here: those of one file system `/proc`, which each PID namespace has of its
+/// own.
+fn processes() -> String {
+    fs::metadata("/proc").map_or_else(|_| "none".into(), |proc| proc.dev().to_string())
+}
+
+/// This process, by the number that it has in `/proc`.
+fn own_pid() -> String {
+    let own = fs::read_link("/proc/self").ok().and_then(|own| own.to_str().map(Into::into));
+    own.unwrap_or_else(|| std::process::id().to_string())
+}
+
 impl Names {
     /// Of this process.
     pub fn new() -> Self {
-        let pid = std::process::id().to_string();
+        let pid = own_pid();
         let began = began(&pid).unwrap_or_default();
-        let prefix = format!("{DIRECTORY}/{}.{pid}.{began}.", boot());
+        let prefix = format!("{DIRECTORY}/{}-{}.{pid}.{began}.", boot(), processes());
         Self { prefix, made: AtomicU64::new(0) }
     }
 
@@ -71,18 +85,20 @@ impl Names {
     }
 }
 
-fn is_left_behind(name: &str, boot: &str) -> bool {
+fn is_left_behind(name: &str, (boot, processes): (&str, &str)) -> bool {
     let mut parts = name.split('.');
     let (of, pid, since) = (parts.next(), parts.next(), parts.next());
     let (Some(of), Some(pid), Some(since)) = (of, pid, since) else { return false };
-    of != boot || began(pid).as_deref() != Some(since)
+    // Earlier versions did not say by whose count.
+    let (of, seen) = of.split_once('-').unwrap_or((of, processes));
+    of != boot || (seen == processes && began(pid).as_deref() != Some(since))
 }
 
 /// Removes what processes that are gone have left behind.
 pub fn sweep(client: &Client) {
-    let boot = boot();
+    let (boot, processes) = (boot(), processes());
     for Entry { name, .. } in client.all_entries(DIRECTORY).unwrap_or_default() {
-        if is_left_behind(&name, &boot) {
+        if is_left_behind(&name, (&boot, &processes)) {
             // Somebody else may sweep, too.
             let name = format!("{DIRECTORY}/{name}");
             let _ = client.remove_volume(&*name, Durable::WithNextSync);
@@ -98,11 +114,21 @@ mod tests {
     fn only_what_processes_that_are_gone_have_left_is_swept() {
         let own = Names::new().of(7);
         let own = own.strip_prefix(".slackline-removed/").unwrap();
-        assert!(!is_left_behind(own, &boot()), "{own}");
-        assert!(is_left_behind(own, "another"));
-        let [boot, pid, _, inode] = own.split('.').collect::<Vec<_>>()[..] else { panic!() };
-        assert!(is_left_behind(&format!("{boot}.{pid}.1.{inode}"), boot));
-        assert!(!is_left_behind("of somebody else", boot));
+        let (boot, seen) = (boot(), processes());
+        let here = (&*boot, &*seen);
+        assert!(!is_left_behind(own, here), "{own}");
+        assert!(is_left_behind(own, ("another", &seen)));
+        let [_, pid, began_at, inode] = own.split('.').collect::<Vec<_>>()[..] else { panic!() };
+        for by in [format!("{boot}-{seen}"), boot.clone()] {
+            assert!(is_left_behind(&format!("{by}.{pid}.1.{inode}"), here));
+            assert!(!is_left_behind(&format!("{by}.{pid}.{began_at}.{inode}"), here));
+        }
+        let elsewhere = format!("{boot}-{seen}0.{pid}.1.{inode}");
+        assert!(
+            !is_left_behind(&elsewhere, here),
+            "in a container of his own it has another number"
+        );
+        assert!(!is_left_behind("of somebody else", here));
         // Nobody has waited for it yet.
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         let pid = ended.id().to_string();

@@ -363,25 +363,27 @@ impl Server {
                 Ok(())
             })?;
         }
-        let run = self.ways.run_before();
         if mode.is_some() || uid.is_some() || gid.is_some() {
             let access = Access {
                 user: uid.map(|uid| uid.to_string()),
                 group: gid.map(|gid| gid.to_string()),
                 mode: mode.and_then(|mode| Permissions::new((mode & 0o777) as u16)),
             };
-            let changed = |client: &client::Client| {
-                client.set_volume_access(&name, &access, Durable::WithNextSync)
-            };
-            self.change(changed)?;
-            self.ways.unsynced.note(ino, run);
+            self.change(|client| {
+                client.set_volume_access(&name, &access, Durable::WithNextSync)?;
+                self.ways.note_heard(ino, client);
+                Ok(())
+            })?;
         }
         if accessed.is_some() || modified.is_some() {
             let at = |time: TimeOrNow| nanos(moment(time));
             let times =
                 VolumeTimes { accessed_ns: accessed.map(at), modified_ns: modified.map(at) };
-            self.change(|client| client.volume_times(&name, &times, Durable::WithNextSync))?;
-            self.ways.unsynced.note(ino, run);
+            self.change(|client| {
+                client.volume_times(&name, &times, Durable::WithNextSync)?;
+                self.ways.note_heard(ino, client);
+                Ok(())
+            })?;
         }
         self.attributes(ino)
     }

@@ -69,6 +69,10 @@ impl Mount {
         client::set_answer_within(ANSWER_WITHIN);
         let mut client = Client::at(&options.socket);
         let health = client.health().map_err(NotMounted::Daemon)?;
+        // A daemon from before pools said who they are has no identity here.
+        if !health.pool_id.is_empty() {
+            client = client.of_pool(&health.pool_id);
+        }
         let as_writer = client.clone().as_writer(own_number());
         // A daemon from before there were writers with numbers refuses to hear of one.
         if !matches!(as_writer.file_facts("/0"), Err(Error::Problem(p)) if p.code == Code::BadRequest)

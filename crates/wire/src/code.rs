@@ -117,6 +117,8 @@ codes! {
     NameTooLong = 45, "name_too_long", 400, "The name is too long";
     /// A disk was asked, and cannot read or write this place.
     Medium = 46, "medium", 500, "A disk fails in this place";
+    /// The daemon serves another pool than the request is about.
+    OtherPool = 47, "other_pool", 409, "Another pool is served";
     /// A fault in Slackline itself.
     Internal = 24, "internal", 500, "A fault in Slackline";
 }

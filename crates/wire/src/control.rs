@@ -673,6 +673,12 @@ pub struct Status {
     pub warnings: Vec<String>,
 }
 
+/// The field of a request that says which pool it is about, by [`Health::pool_id`]: a daemon that serves
+/// another one refuses it.
+pub const POOL_FIELD: &str = "slackline-pool";
+/// The field of each answer that says which run of the daemon gave it, as [`Health::run`].
+pub const RUN_FIELD: &str = "slackline-run";
+
 /// The daemon answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -681,6 +687,9 @@ pub struct Health {
     pub status: String,
     /// The name of the pool.
     pub pool: String,
+    /// The identity of the pool, in hexadecimal: no other has it. Empty: the daemon does not say.
+    #[serde(default)]
+    pub pool_id: String,
     /// The version of the daemon.
     pub version: String,
     /// Another number each time that the daemon starts: what was written and not made durable

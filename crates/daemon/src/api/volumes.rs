@@ -134,16 +134,16 @@ async fn resized_once(
     // By the name that a status shows, whatever it was asked for by.
     let found = pool.volume(name);
     if let Some(VolumeStatus { id, size: has, length, .. }) = found {
+        let is_there = |id: VolumeId| pool.volume(&id.as_name()).is_some();
         match how {
             Resize::AtLeast(_) if has >= asked => {
-                control.ahead.asked(id, has, asked);
+                control.ahead.asked(id, (has, asked), is_there);
                 return Ok(());
             }
             Resize::AtLeast(_) if size > asked => {
-                let is_there = |id: VolumeId| pool.volume(&id.as_name()).is_some();
                 control.ahead.grows(id, (has, asked), is_there);
             }
-            Resize::AtLeast(_) => control.ahead.asked(id, asked, asked),
+            Resize::AtLeast(_) => control.ahead.asked(id, (asked, asked), is_there),
             Resize::GiveBack(from) => {
                 let least = asked.max(length.round_up(Bytes::MIB));
                 let Some(smaller) = control.ahead.given_back(id, has, (least, from)) else {

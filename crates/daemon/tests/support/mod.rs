@@ -752,7 +752,7 @@ impl Pool for Fake {
 
     fn description(&self) -> Description {
         let devices = vec!["emulated:laptop:/tmp/disk".into()];
-        Description { name: "fake".into(), devices }
+        Description { name: "fake".into(), id: "0fa4e".into(), devices }
     }
 
     fn host_lateness(&self) -> HostLateness {

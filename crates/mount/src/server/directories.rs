@@ -90,12 +90,13 @@ impl Server {
     fn make_at(&self, request: &Request, at: &str, kind: FileKind, mode: u32) -> Ended<FileAttr> {
         let access = self.access(request, mode);
         let create = VolumeCreate { kind, access, ..VolumeCreate::new(at, Bytes::ZERO) };
-        let run = self.ways.run_before();
         let make = |client: &client::Client| {
-            self.ways.with_room(|| client.create_volume(&create, Durable::WithNextSync))
+            let create = || client.create_volume(&create, Durable::WithNextSync);
+            let made = self.ways.with_room(create)?;
+            self.ways.note_heard(inode(made.number), client);
+            Ok(made)
         };
         let made = self.change(make)?;
-        self.ways.unsynced.note(inode(made.number), run);
         Ok(self.told(&Found::Volume(attributes::facts(made))))
     }
 

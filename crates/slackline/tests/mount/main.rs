@@ -12,6 +12,7 @@ mod kills;
 mod names_at_once;
 mod nfs;
 mod posix;
+mod restarts;
 mod rings;
 #[path = "../support/mod.rs"]
 mod support;
