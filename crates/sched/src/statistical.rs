@@ -396,9 +396,11 @@ impl StatisticalSet {
 
     /// What all cells from `from` on, past every deadline, come to, once that is one unit
     /// or nothing. Counted with lines: requests of a task are at most
-    /// `(interval - deadline) / period + 1`, and a cell begins at no less than 255 parts
-    /// of 256 of its end. So room and mean are lines over the length, and the exponent
-    /// grows at least in proportion to it.
+    /// `(interval - deadline) / period + 1`, and no more than `interval / period` where the deadline is
+    /// beyond the period; a cell begins at no less than 255 parts of 256 of its end. So the lines of mean
+    /// and variance begin at zero or above, and that of the room below: for each part of the length there
+    /// is no more of the first two, and no less left over, the longer it is. The exponent grows at least
+    /// in proportion to the length.
     fn rest(&self, from: u64) -> Option<Chance> {
         let mut costs = Costs::default();
         let mut bound = 0u128;
@@ -410,7 +412,9 @@ impl StatisticalSet {
         }
         for (one, count) in &self.classes {
             let (deadline, period) = (one.task.deadline.as_nanos(), one.task.period.as_nanos());
-            let length = u128::from(from - deadline) + u128::from(period);
+            // With no less than through the origin: where the deadline is beyond the period the line of the
+            // requests begins below it, and means and variances grow faster than the length.
+            let length = u128::from(from) + u128::from(period.saturating_sub(deadline));
             let per = |cost: u64| {
                 (u128::from(cost) * u128::from(*count) * length).div_ceil(u128::from(period))
             };

@@ -269,8 +269,8 @@ fn a_set_that_fits_by_its_means_alone_is_late_more_often() {
 
 /// Deadlines of many periods let more be admitted, and a queue that is long lasts: what is admitted at
 /// the longest of them, served in its order by a disk that does nothing else, is late no more often
-/// than was said. (By lines that began below zero a disk that is promised to 99.9 % on average was taken, and
-/// two of three requests were late.)
+/// than was said. (With lines that begin below zero 99 tasks were taken in
+/// the place of 95, and 190,887 of ten million requests were late.)
 #[test]
 fn no_more_are_late_than_was_said_where_they_may_wait_for_many_periods() {
     const DEADLINE: u64 = 8_000_000;
