@@ -288,6 +288,9 @@ pub fn disk(disk: DiskStatus, description: &Description) -> api::Disk {
         actual_ns: account.actual_total,
         late_requests: account.late_requests,
         late_max_ns: account.late_max,
+        oldest_command: disk
+            .oldest
+            .map(|oldest| api::OldestCommand { age_ns: oldest.age, bound_ns: oldest.bound }),
         errors: account.errors,
         host_errors: disk.host_errors,
         damage: None,

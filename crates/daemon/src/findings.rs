@@ -3,33 +3,17 @@
 //! Invariant: a finding says what is the case, with its figures, and what to do next; where
 //! nothing is found, every contract was kept so far and nothing that is known endangers one.
 
-use crate::problem::MAKE_ROOM;
+mod disks;
+mod making;
+
+use disks::{is_on_one_that_hangs, of_disk, of_host, of_room};
+pub use making::SOON_FULL;
+use making::{broken, look, on};
 use report::{counted, quoted, span, stream_on};
-use store::EXTENT;
 use units::{Bytes, Duration, Rate};
 use wire::control::{
-    Disk, Finding, HostTime, Mode, OddsBroken, Overview, PolicyState, Service, Status, Stream,
-    Verdict, Volume, Weight,
+    Finding, Mode, Overview, PolicyState, Service, Status, Stream, Volume, Weight,
 };
-
-/// A recording that has less than this left is told of.
-pub const SOON_FULL: Duration = Duration::from_secs(3_600);
-/// A disk of which less than one part in so many is free is nearly full: the next volume will not fit.
-const NEARLY_FULL: u64 = 50;
-
-fn broken(key: String, what: String, next_step: impl Into<String>) -> Finding {
-    let next_step = next_step.into();
-    Finding { key, volume: None, weight: Weight::Broken, what, next_step }
-}
-
-fn look(key: String, what: String, next_step: impl Into<String>) -> Finding {
-    Finding { weight: Weight::Look, ..broken(key, what, next_step) }
-}
-
-/// The same, which is about this volume.
-fn on(volume: &str, finding: Finding) -> Finding {
-    Finding { volume: Some(volume.into()), ..finding }
-}
 
 /// All of it, with what is found in it.
 pub fn overview(status: Status, policy: PolicyState) -> Overview {
@@ -118,117 +102,6 @@ fn is_under_contract(volume: &Volume) -> bool {
 
 fn is_contract(service: &Service) -> bool {
     !matches!(service, Service::BestEffort { .. })
-}
-
-fn of_disk(disk: &Disk, found: &mut Vec<Finding>) {
-    let (number, device) = (disk.disk, &disk.device);
-    if let Some(damage) = &disk.damage {
-        let what = format!("disk {number} ({device}): {damage}");
-        let next = "copy what is whole to another place before you stop the daemon (`slackline export`); \
-                    nothing but the daemon may touch the file of a disk";
-        found.push(broken(format!("disk/{number}/file"), what, next));
-    }
-    if disk.host_errors > 0 {
-        let failed = counted(disk.host_errors, "command");
-        let what =
-            format!("disk {number} ({device}): its host had no room or no memory for {failed}");
-        let next = format!(
-            "{MAKE_ROOM}; who wrote was told what failed; this counts since the daemon's start"
-        );
-        found.push(broken(format!("disk/{number}/room"), what, next));
-    }
-    if let errors @ 1.. = disk.errors.saturating_sub(disk.host_errors) {
-        let what = format!("disk {number} ({device}) failed {}", counted(errors, "command"));
-        let next = "copy what matters to another disk; `slackline pool status` lists the places, \
-                    and the kernel's log says more";
-        found.push(broken(format!("disk/{number}/errors"), what, next));
-    }
-    if disk.profile.verdict != Verdict::Fresh {
-        let what = format!(
-            "disk {number}: its profile is {}; contracts on it may be late",
-            disk.profile.detail
-        );
-        let next = format!(
-            "the daemon measures it again by itself when nothing else wants the disk; at once: \
-             `slackline pool reprofile --disk {number}`"
-        );
-        found.push(look(format!("disk/{number}/profile"), what, next));
-    }
-    if let Some(reason) = disk.odds.as_ref().and_then(|odds| odds.broken) {
-        let reason = match reason {
-            OddsBroken::Late => "more requests are late than was said",
-            OddsBroken::Costs => "its commands cost more than was measured",
-        };
-        let what = format!("the odds on disk {number} do not hold: {reason}");
-        found.push(broken(
-            format!("disk/{number}/odds"),
-            what,
-            "close streams that were opened with --miss, or give them other odds",
-        ));
-    }
-    let gap = format!("the gap between two commands on disk {number}");
-    found.extend(of_host(format!("disk/{number}/gap"), &gap, &disk.gap));
-}
-
-/// A disk that has no room left, or will soon have none. One that was given to rings is full by
-/// intent: they never need more.
-fn of_room(disk: &Disk, status: &Status) -> Option<Finding> {
-    let (capacity, free) = (disk.capacity_bytes, disk.free_bytes);
-    let number = usize::from(disk.disk);
-    // A thin ring takes what is free, as other thin volumes do.
-    let is_ring = |volume: &&Volume| volume.ring.is_some() && !volume.placement.thin;
-    let of_rings = status.volumes.iter().filter(is_ring);
-    let of_rings = of_rings.filter_map(|ring| ring.extents.get(number)).sum::<u64>();
-    let is_for_rings = EXTENT.saturating_mul(of_rings) > capacity / 2;
-    let taken = taken(disk, status);
-    let left = (!taken.is_zero()).then(|| taken.time_for(free));
-    let is_low = free < capacity / NEARLY_FULL && !(is_for_rings && taken.is_zero());
-    let when = match left.filter(|left| *left < SOON_FULL && !free.is_zero()) {
-        Some(left) => format!(
-            "full in {} if what is recorded there takes more room, at the rates of its contracts",
-            span(left)
-        ),
-        None if is_low && free < EXTENT => "full".into(),
-        None if is_low => "nearly full".into(),
-        None => return None,
-    };
-    let what =
-        format!("disk {} ({}) is {when}: {free} of {capacity} are free", number, disk.device);
-    let next = "delete volumes that nobody needs, or make them smaller (`slackline volume list` shows \
-                their sizes; `volume delete`, `volume resize`); record to rings that have their room from the \
-                beginning, which are never full (`--ring`); or make a pool of more disks";
-    Some(look(format!("disk/{number}/full"), what, next))
-}
-
-/// At which rate open writers take what is free on the disk.
-fn taken(disk: &Disk, status: &Status) -> Rate {
-    let of = |stream: &Stream| {
-        let volume = status.volumes.iter().find(|one| one.name == stream.volume)?;
-        let disks = &volume.placement.disks;
-        let lies_on = if disks.is_empty() { status.disks.len() } else { disks.len() };
-        let is_there = disks.is_empty() || disks.contains(&disk.disk);
-        let rate = stream.contract.rate_bytes_per_second.get() / (lies_on as u64).max(1);
-        (is_there && takes_room(stream, volume)).then_some(rate)
-    };
-    Rate::per_second(status.streams.iter().filter_map(of).fold(0, u64::saturating_add))
-}
-
-/// True of what writes a thin volume that has not all of its space, or one that its program makes larger.
-fn takes_room(stream: &Stream, volume: &Volume) -> bool {
-    let has = EXTENT.saturating_mul(volume.extents.iter().sum());
-    stream.mode == Mode::Write
-        && match (volume.placement.thin, &volume.ring) {
-            (true, _) => has < volume.size_bytes,
-            (false, Some(_)) => false,
-            (false, None) => stream.grows_to_bytes > volume.size_bytes,
-        }
-}
-
-/// Where the host takes longer than is charged, and charging more was refused.
-fn of_host(key: String, what: &str, time: &HostTime) -> Option<Finding> {
-    let refused = time.refused.as_ref()?;
-    let what = format!("{what} takes longer than contracts are charged for: {refused}");
-    Some(look(key, what, "end one of these contracts, or take load off this machine"))
 }
 
 fn of_volume(volume: &Volume, found: &mut Vec<Finding>) {
@@ -348,6 +221,10 @@ fn of_silence(stream: &Stream, status: &Status) -> Option<Finding> {
     };
     // What fills its blocks slowly is written when they are full.
     let block = contract.rate_bytes_per_second.time_for(contract.block_bytes);
+    // What came could not be written, and its program is held up.
+    if is_on_one_that_hangs(volume, status) {
+        return None;
+    }
     if !goes_on || for_long < SILENT_AFTER.saturating_add(block.saturating_mul(2)) {
         return None;
     }
@@ -678,45 +555,6 @@ pub(crate) mod tests {
             assert!(one.what.contains(what), "{pointer}: {found:?}");
             assert!(one.next_step.contains(next), "{pointer}: {found:?}");
         }
-    }
-
-    /// A pool without room was called sound, and the next camera was refused.
-    #[test]
-    fn a_disk_without_room_is_told_with_what_to_do() {
-        const GIB: u64 = 1 << 30;
-        let mut status = sound();
-        status["disks"][0]["capacity_bytes"] = json!(100 * GIB);
-        let found = |status: &Value| overview_of(status).findings;
-        let mut at = |free: u64| {
-            status["disks"][0]["free_bytes"] = json!(free);
-            found(&status)
-        };
-        assert_eq!(at(2 * GIB), []);
-        let [one] = &at(2 * GIB - 1)[..] else { panic!("it is nearly full") };
-        assert_eq!((&*one.key, one.weight), ("disk/0/full", Weight::Look));
-        assert!(
-            one.what.contains("disk 0 (/dev/sdb) is nearly full: 2.00 GiB of 100 GiB"),
-            "{one:?}"
-        );
-        assert!(one.next_step.contains("volume delete"), "{one:?}");
-        assert!(at(4096)[0].what.contains("(/dev/sdb) is full: 4 KiB of"), "{:?}", at(4096));
-
-        // What is written takes 1 MB/s of 3 GB where it reserved nothing.
-        assert_eq!(at(3_000_000_000), []);
-        status["volumes"][0]["placement"]["thin"] = json!(true);
-        let [one] = &found(&status)[..] else { panic!("it is full soon: {:?}", found(&status)) };
-        assert!(one.what.contains("is full in 50 min 0 s if what is recorded"), "{one:?}");
-        status["volumes"][0]["placement"]["thin"] = json!(false);
-
-        // Rings have all that they need.
-        status["disks"][0]["free_bytes"] = json!(0);
-        status["volumes"][0]["ring"] = json!({ "start_bytes": 0, "held_bytes": 1 });
-        assert_eq!(found(&status).len(), 1, "the ring is not what fills it");
-        status["volumes"][0]["extents"] = json!([60 * 1_024]);
-        assert_eq!(found(&status), []);
-        // But for a thin one, which takes what is free as it is written.
-        status["volumes"][0]["placement"]["thin"] = json!(true);
-        assert_eq!(found(&status).len(), 1);
     }
 
     /// A volume was told to be full in a minute at the rate of its contract, though its camera gave nothing.

@@ -182,7 +182,7 @@ fn pool(told: &mut Told<'_>, status: &Status) -> fmt::Result {
 fn disks(told: &mut Told<'_>, disks: &[Disk]) -> fmt::Result {
     let names: Vec<String> = disks.iter().map(|disk| disk.disk.to_string()).collect();
     let labels = |at: usize| vec![("disk", &*names[at]), ("device", &*disks[at].device)];
-    let gauges: [Of<Disk, f64>; 8] = [
+    let gauges: [Of<Disk, f64>; 9] = [
         ("disk_size_bytes", "Room for volumes.", |disk| disk.capacity_bytes.get() as f64),
         ("disk_free_bytes", "Room that no volume has.", |disk| disk.free_bytes.get() as f64),
         ("disk_promised_ratio", "Share of its time that contracts have.", |disk| {
@@ -197,6 +197,11 @@ fn disks(told: &mut Told<'_>, disks: &[Disk]) -> fmt::Result {
             "disk_late_max_seconds",
             "The latest request under contract, after its deadline.",
             |disk| seconds(disk.late_max_ns),
+        ),
+        (
+            "disk_oldest_command_seconds",
+            "For how long it has had the command that it has had for longest; 0 while it has none.",
+            |disk| disk.oldest_command.as_ref().map_or(0.0, |oldest| seconds(oldest.age_ns)),
         ),
         ("disk_profile_holds", "1 while the disk keeps within its profile, else 0.", |disk| {
             f64::from(u8::from(disk.profile.verdict == Verdict::Fresh))
@@ -217,7 +222,7 @@ fn disks(told: &mut Told<'_>, disks: &[Disk]) -> fmt::Result {
         )?;
     }
     let counters: [Of<Disk, u64>; 5] = [
-        ("disk_late_requests", "Requests under contract done after their deadline.", |disk| {
+        ("disk_late_requests", "Requests under contract not done by their deadline.", |disk| {
             disk.late_requests
         }),
         ("disk_overruns", "Commands that took longer than the profile says.", |disk| disk.overruns),

@@ -18,7 +18,7 @@ use axum::extract::{ConnectInfo, Query, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
-use node::VolumeId;
+use node::{STOOD_STILL, VolumeId};
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -26,6 +26,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant as Clock;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wire::Problem;
@@ -129,12 +130,22 @@ pub async fn watch(control: Control, mut stopping: watch::Receiver<bool>) {
     let mut wait = Duration::ZERO;
     loop {
         tokio::select! {
-            () = tokio::time::sleep(wait) => {}
+            () = pass(wait) => {}
             _ = stopping.wait_for(|&stopping| stopping) => return,
         }
         let began = Instant::now();
         control.events.look(&mut seen, &self::seen(&control, &root));
         wait = pause(began.elapsed(), 1);
+    }
+}
+
+/// Waits for so long; where the daemon stood still meanwhile, for a moment more: what its disks have ended is
+/// noticed then, before it is told that they hang.
+async fn pass(wait: Duration) {
+    let until = Clock::now() + wait;
+    tokio::time::sleep_until(until).await;
+    if until.elapsed().as_nanos() > u128::from(STOOD_STILL.as_nanos()) {
+        tokio::time::sleep(EVERY).await;
     }
 }
 
@@ -178,6 +189,21 @@ async fn events(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// On the way back from a stop of the whole machine each disk that had been at work seemed to hang.
+    #[tokio::test(start_paused = true)]
+    async fn who_has_stood_still_looks_a_moment_later() {
+        let took = async |more: Duration| {
+            let since = Clock::now();
+            let passes = tokio::spawn(pass(EVERY));
+            tokio::task::yield_now().await;
+            tokio::time::advance(EVERY + more).await;
+            passes.await.unwrap();
+            since.elapsed()
+        };
+        assert_eq!(took(Duration::from_millis(900)).await, EVERY + Duration::from_millis(900));
+        assert_eq!(took(60 * EVERY).await, 62 * EVERY);
+    }
 
     #[test]
     fn all_who_watch_take_a_fiftieth_of_a_processor_however_many_they_are() {

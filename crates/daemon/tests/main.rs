@@ -20,6 +20,7 @@ mod failing;
 mod files;
 mod files_beside_others;
 mod hanging;
+mod hanging_disk;
 mod hung_up;
 mod metrics;
 mod openapi;

@@ -245,6 +245,29 @@ async fn a_stream_may_be_silent_for_five_minutes_and_best_effort_for_ever() {
     assert!(!matches!(Head::decode(&head).unwrap().0, Head::Failed { .. }));
 }
 
+/// A container is frozen with the daemon and its programs in it, and thawed: the daemon looked first, and
+/// ended each stream whose program owed a word.
+#[tokio::test]
+async fn who_was_stopped_together_with_the_daemon_may_be_silent_for_as_long_once_more() {
+    let house = House::open().await;
+    let limit = Duration::from_nanos(KEEP_ALIVE.as_nanos());
+    let mut reader = house.stream("read").await;
+    tokio::time::advance(10 * limit).await;
+    let since = Instant::now();
+    tokio::time::sleep(limit / 2).await;
+    reader.write_all(&Head::Next { len: Bytes::new(1) }.encode(0)).await.unwrap();
+    let mut head = [0; HEAD_LEN];
+    reader.read_exact(&mut head).await.unwrap();
+    let answer = Head::decode(&head).unwrap().0;
+    assert!(!matches!(answer, Head::Failed { .. }), "{answer:?}");
+    assert!(since.elapsed() >= limit / 2, "the clock of this test is the runtime's");
+    // One that does not go on has ended by then.
+    let silent = house.stream("read").await;
+    tokio::time::advance(10 * limit).await;
+    let told = is_closed_after(silent, limit, "a reader").await;
+    assert!(text(&told).contains("silent"), "{}", text(&told));
+}
+
 #[tokio::test]
 async fn where_nobody_says_otherwise_a_program_is_silent_between_two_frames_for_ever() {
     let house = House::keeping_alive(units::Duration::ZERO).await;

@@ -73,7 +73,10 @@ impl ProfileError {
             Self::Device(_) => "name a file, a block device, or emulated:MODEL:FILE",
             Self::Held(_) => "unmount it, or profile another disk",
             Self::ReadOnly(_) => "leave --write away, or change what the target allows",
-            Self::Holes(_) => "fill it first, for example with dd, so that reads reach the disk",
+            Self::Holes(_) => {
+                "fill it first, for example with dd, so that reads reach the disk; never the file of a pool: \
+                 what is in it would be lost"
+            }
             Self::Profiler(..) => "correct the target, or delete the journal to start anew",
             Self::Journal(..) => "give another place with --journal",
         }
@@ -300,12 +303,19 @@ fn is_read_only(file: &File) -> bool {
     told.is_ok_and(|told| told.trim() == "1")
 }
 
-/// A read of what was never written is answered by the file system alone.
+/// A read of what was never written is answered by the file system alone, also where its room is reserved.
 fn refuse_holes(file: &File, path: &Path, size: Bytes) -> Result<(), ProfileError> {
     let metadata = file.metadata().map_err(PoolError::io(path, "ask for its size"))?;
-    let held = Bytes::new(metadata.blocks() * 512);
+    let held = Bytes::new(metadata.blocks() * 512).min(written(file).unwrap_or(Bytes::MAX));
     // A sixteenth for what file systems inline, compress or share.
     if held < size - size / 16 { Err(ProfileError::Holes(path.to_owned())) } else { Ok(()) }
+}
+
+/// How many bytes of a file were written; none where its file system does not say.
+fn written(file: &File) -> Option<Bytes> {
+    let found = sys::extents(file, usize::MAX, true).ok()?;
+    let there = found.iter().filter(|found| !found.is_zeros).map(|found| found.extent.len);
+    Some(there.fold(Bytes::ZERO, Bytes::saturating_add))
 }
 
 fn wait_until(at: Instant) {
@@ -449,6 +459,35 @@ mod tests {
         let missing = DeviceSpec::Real { path: dir.path().join("missing") };
         assert!(run(&missing).contains("cannot open it"), "{}", run(&missing));
         assert!(!journal.exists(), "nothing is left behind");
+    }
+
+    /// What a file has reserved reads as zeros, which no disk is asked for, until it is written: the profile
+    /// was that of the file system.
+    #[test]
+    fn a_file_that_was_reserved_and_not_written_is_refused() {
+        let dir = scratch();
+        let (path, journal) = (dir.path().join("disk"), dir.path().join("journal"));
+        let file = File::create(&path).unwrap();
+        let mib = |mib: u64| Bytes::mib(mib);
+        let is_reserved = sys::reserve(&file, mib(32)).is_ok();
+        if !is_reserved || written(&file).is_none() {
+            eprintln!("skipped: needs a file system that reserves and says what was written");
+            return;
+        }
+        assert!(file.metadata().unwrap().blocks() * 512 >= mib(32).get(), "it has its room");
+        let spec = DeviceSpec::Real { path: path.clone() };
+        let refused = || {
+            let stop = AtomicBool::new(true);
+            let ended = profile(&spec, &options(&journal), &stop, &mut |_| (), &mut |_| ());
+            matches!(ended, Err(ProfileError::Holes(_)))
+        };
+        assert!(refused());
+        assert!(!journal.exists(), "nothing is left behind");
+        // A sixteenth may be missing.
+        file.write_all_at(&vec![7; mib(29).as_usize()], 0).unwrap();
+        assert!(refused(), "written: {:?}", written(&file));
+        file.write_all_at(&vec![7; mib(1).as_usize()], mib(31).get()).unwrap();
+        assert!(!refused(), "written: {:?}", written(&file));
     }
 
     /// Stopped after some answers, as by a signal, and started again.

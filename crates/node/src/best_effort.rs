@@ -209,6 +209,18 @@ impl BestEffort {
         self.operations.get(operation).and_then(|operation| operation.ticket)
     }
 
+    /// Whose an operation is that has not been answered, and by how much it is late by now, where a command
+    /// of it that a disk has is late by so much.
+    pub(crate) fn late_by(
+        &self,
+        now: Instant,
+        operation: u64,
+        of_command: Duration,
+    ) -> Option<(Holder, Duration)> {
+        let operation = self.operations.get(operation).filter(|it| it.ticket.is_some())?;
+        Some((operation.holder(), operation.kept.late_by(now, of_command)))
+    }
+
     /// Operations on a volume that somebody asked for. What is read ahead reads, at the worst, what
     /// is not the volume's any more, for nobody.
     fn on(&self, volume: VolumeId) -> impl Iterator<Item = &Operation> {

@@ -24,6 +24,7 @@ mod jobs;
 pub mod limits;
 mod memory;
 mod node;
+mod overdue;
 mod plan;
 mod status;
 mod streams;

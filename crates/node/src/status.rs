@@ -5,6 +5,7 @@ use crate::api::*;
 use crate::commits::times::sync_max;
 use crate::limits::{NAMES_STEP, STATUS_STEP};
 use crate::node::Node;
+use crate::overdue::{Overdue, is_held_up};
 use crate::streams::stream::Stream;
 use crate::volumes::permission::check;
 use crate::volumes::rings;
@@ -27,6 +28,8 @@ pub struct Look {
     next: Next,
     status: Status,
     sets: Vec<TaskSet>,
+    /// Disks on which requests may be late that have not ended.
+    held_up: Vec<DiskIndex>,
     // As they were looked at: to put them together moves them all now and then.
     volumes: Vec<Vec<VolumeStatus>>,
     streams: Vec<Vec<StreamStatus>>,
@@ -61,8 +64,8 @@ impl Look {
             delivery: Duration::ZERO,
             delivery_refused: None,
         };
-        let (next, sets, volumes, streams) = (Next::Disk(0), Vec::new(), Vec::new(), Vec::new());
-        Self { next, status, sets, volumes, streams }
+        let (sets, held_up, volumes, streams) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { next: Next::Disk(0), status, sets, held_up, volumes, streams }
     }
 
     /// Searches the slack of each disk, which may take some time.
@@ -83,7 +86,8 @@ impl Node {
         match look.next {
             Next::Disk(at) => match core.disks.get(at) {
                 Some(disk) => {
-                    status.disks.push(core.disk_status(disk));
+                    status.disks.push(core.disk_status(status.now, disk));
+                    look.held_up.extend(is_held_up(disk, status.now).then_some(disk.index));
                     look.sets.push(disk.queue.tasks().clone());
                     look.next = Next::Disk(at + 1);
                 }
@@ -108,7 +112,8 @@ impl Node {
             },
             Next::VolumesAfter(last) => {
                 let some = core.store.volumes_after(last).take(STATUS_STEP);
-                let some: Vec<_> = some.map(|volume| self.volume_status(volume)).collect();
+                let overdue = self.overdue(status.now, look.held_up.iter().copied());
+                let some: Vec<_> = some.map(|volume| self.status_of(volume, &overdue)).collect();
                 look.next = match some.last() {
                     None => Next::StreamsAfter(StreamId(0)),
                     Some(last) => Next::VolumesAfter(Some(last.id)),
@@ -117,7 +122,8 @@ impl Node {
             }
             Next::StreamsAfter(last) => {
                 let some = self.streams.all_after(last).take(STATUS_STEP);
-                let some: Vec<_> = some.map(|stream| self.stream_status(stream)).collect();
+                let overdue = self.overdue(status.now, look.held_up.iter().copied());
+                let some: Vec<_> = some.map(|one| self.stream_status(one, &overdue)).collect();
                 match some.last() {
                     Some(last) => look.next = Next::StreamsAfter(last.stream),
                     None => return false,
@@ -147,10 +153,16 @@ impl Node {
 
     /// One open stream, as [`Node::status`] shows it.
     pub fn stream(&self, id: StreamId) -> Option<StreamStatus> {
-        self.streams.get(id).map(|stream| self.stream_status(stream))
+        let stream = self.streams.get(id)?;
+        let volume = self.core.store.volume(stream.volume);
+        let has = |disk: DiskIndex| volume.is_some_and(|volume| volume.extents_on(disk) > 0);
+        let disks = self.core.disks.iter().map(|disk| disk.index).filter(|&disk| has(disk));
+        let overdue = self.overdue(self.core.latest, disks);
+        Some(self.stream_status(stream, &overdue))
     }
 
-    /// The volume of this name, as [`Node::status`] shows it.
+    /// The volume of this name, as [`Node::status`] shows it, but for what is late of requests that have not
+    /// ended: no disk is asked.
     pub fn volume(&self, name: &str) -> Option<VolumeStatus> {
         self.core.store.find(name).map(|volume| self.volume_status(volume))
     }
@@ -271,12 +283,14 @@ impl Node {
         self.core.read_only().is_some()
     }
 
-    fn stream_status(&self, stream: &Stream) -> StreamStatus {
+    fn stream_status(&self, stream: &Stream, overdue: &Overdue) -> StreamStatus {
         let volume = self.core.store.volume(stream.volume);
         let name = volume.map(|volume| String::from(volume.name())).unwrap_or_default();
         let core = &self.core;
         let is_kept = stream.group.is_none_or(|id| !core.store.is_scattered(id.disk, id.zone));
-        StreamStatus { promised: core.promises() && is_kept, ..stream.status(core, name) }
+        let promised = core.promises() && is_kept;
+        let account = overdue.with_stream(stream.id, stream.account);
+        StreamStatus { promised, account, ..stream.status(core, name) }
     }
 
     /// For whose memory, of the volume and the handles on it, somebody waits while a disk has it.
@@ -296,8 +310,17 @@ impl Node {
     }
 
     pub(crate) fn volume_status(&self, volume: &Volume) -> VolumeStatus {
+        self.status_of(volume, &Overdue::default())
+    }
+
+    fn status_of(&self, volume: &Volume, overdue: &Overdue) -> VolumeStatus {
         let core = &self.core;
         let (service, account) = core.services.of(volume.id().into());
+        let mut handles = core.handles_on(volume.id());
+        for one in &mut handles {
+            let holder = Holder { volume: volume.id(), handle: Some(one.handle) };
+            one.account = overdue.with_service(holder, one.account);
+        }
         let (operations, memory) = core.reserves.of(volume.id().into());
         VolumeStatus {
             id: volume.id(),
@@ -319,13 +342,13 @@ impl Node {
             service,
             given_by: volume.service().map(|service| service.given_by),
             kept_out: self.kept_out_of(volume.id()),
-            account,
+            account: overdue.with_service(volume.id().into(), account),
             shares: core.services.shares(volume.id().into()),
             operations,
             memory,
             memory_held: self.memory_held(volume.id()),
             from_memory: core.writes.served(volume.id()),
-            handles: core.handles_on(volume.id()),
+            handles,
             promised: core.promises() && !matches!(service, Service::BestEffort(_)),
         }
     }
@@ -345,8 +368,12 @@ impl Node {
 
 impl crate::core::Core {
     /// One disk, but for its slack, which has to be searched.
-    fn disk_status(&self, disk: &crate::core::Disk) -> DiskStatus {
+    fn disk_status(&self, now: Instant, disk: &crate::core::Disk) -> DiskStatus {
         let counts = disk.queue.schedule().counts();
+        let oldest = disk.queue.oldest().map(|oldest| OldestCommand {
+            age: now.saturating_since(oldest.given),
+            bound: oldest.bound,
+        });
         DiskStatus {
             disk: disk.index,
             capacity: disk.queue.capacity(),
@@ -355,7 +382,8 @@ impl crate::core::Core {
             slack: Duration::ZERO,
             waiting_real_time: counts.waiting_real_time,
             waiting_best_effort: counts.waiting_best_effort,
-            account: *disk.queue.account(),
+            account: disk.queue.account_at(now),
+            oldest,
             host_errors: disk.host_errors,
             observed: disk.queue.seen().observed(),
             moves: self.moves_on(disk.index),

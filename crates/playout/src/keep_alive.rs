@@ -6,13 +6,20 @@
 //! it lives, or loses its reservation). Whoever has asked for something and has had no answer is
 //! not silent: it waits for the other side.
 //!
+//! Whoever keeps the time may stand still himself, mostly together with the program: a container that is
+//! frozen, a virtual machine that is stopped. It sees that by the clock that goes on meanwhile, and the
+//! program is given the limit anew.
+//!
 //! Invariant: a program that was heard less than `limit` ago, or is within the pause that it
-//! announced, or waits for an answer, is not silent.
+//! announced, or waits for an answer, is not silent; neither is one in whose time nobody looked.
 
 use units::{Duration, Instant};
 
 /// The longest pause that a program can announce at once; it can announce another one.
 pub const PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// Who looks at the clock so much later than he wanted has stood still.
+pub const STOOD_STILL: Duration = Duration::from_secs(1);
 
 /// What is known of one program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +62,16 @@ impl KeepAlive {
         counts.then_some(self.until)
     }
 
-    /// True where it has been silent for too long.
-    pub fn is_silent(&self, now: Instant) -> bool {
-        self.due().is_some_and(|due| now >= due)
+    /// True where it has been silent for too long, asked by who wanted to look when that is [due](Self::due).
+    /// Where he looks [much later](STOOD_STILL), it is given the limit anew: its own time may have stood still,
+    /// too.
+    pub fn is_silent(&mut self, now: Instant) -> bool {
+        let Some(due) = self.due().filter(|&due| now >= due) else { return false };
+        let stood_still = now.saturating_since(due) > STOOD_STILL;
+        if stood_still {
+            self.heard(now);
+        }
+        !stood_still
     }
 }
 
@@ -82,6 +96,21 @@ mod tests {
         assert_eq!(alive.due(), Some(at(2_750 + 300)));
         assert!(!alive.is_silent(at(3_049)));
         assert!(alive.is_silent(at(3_050)));
+    }
+
+    /// Daemon and program were stopped for an hour, and when both went on, the daemon looked first: it took
+    /// each contract whose program owed a word.
+    #[test]
+    fn who_looks_long_after_it_was_due_has_stood_still_and_gives_the_limit_anew() {
+        let mut alive = KeepAlive::new(at(0), LIMIT);
+        assert!(!alive.is_silent(at(3_600)));
+        assert_eq!(alive.due(), Some(at(3_900)));
+        assert!(!alive.is_silent(at(3_899)));
+        assert!(alive.is_silent(at(3_901)), "as late as the machine may be");
+        alive.heard(at(4_000));
+        assert!(!alive.is_silent(at(4_302)) && alive.is_silent(at(4_602)), "stopped again");
+        alive.waits(at(5_000), true);
+        assert!(!alive.is_silent(at(9_000)));
     }
 
     #[test]

@@ -20,6 +20,6 @@ pub use account::Account;
 pub use ask::Ask;
 pub use contract::{BLOCK_MAX, BLOCK_MIN, BURST_MAX, Contract, Invalid};
 pub use credit::Credit;
-pub use keep_alive::{KeepAlive, PAUSE_MAX};
+pub use keep_alive::{KeepAlive, PAUSE_MAX, STOOD_STILL};
 pub use pace::Pace;
 pub use window::Window;

@@ -20,6 +20,7 @@
 
 use crate::account::{Account, Counted};
 use crate::attempt::Classes;
+use crate::begun::Begun;
 use crate::by_key::ByKey;
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
 use crate::gaps::Gaps;
@@ -162,11 +163,12 @@ pub struct Queue<W> {
     own: usize,
     pub(crate) commands: ByKey<Entry<W>>,
     /// Commands that need no device.
-    instant: VecDeque<u64>,
+    pub(crate) instant: VecDeque<u64>,
     /// Of commands that are scattered over several places, what their other places cost; of
     /// requests in several parts nothing, since that is asked for when it is wanted to know.
     pub(crate) further: BTreeMap<u64, Duration>,
     parted: Option<Parted>,
+    pub(crate) begun: Begun,
     chunks: Option<Chunks<W>>,
     pub(crate) merging: Option<Merging<W>>,
     /// Whether what a command touched is to blame where it fails.
@@ -189,7 +191,7 @@ pub struct Queue<W> {
     odds: OddsWatch,
     pub(crate) has_news: bool,
     /// The latest time that it was told. Who shares it may come with an earlier one.
-    latest: Instant,
+    pub(crate) latest: Instant,
 }
 
 impl<W> Entry<W> {
@@ -222,6 +224,7 @@ impl<W> Queue<W> {
             instant: VecDeque::new(),
             further: BTreeMap::new(),
             parted: None,
+            begun: Begun::default(),
             chunks: None,
             merging: None,
             beside: None,
@@ -552,58 +555,9 @@ impl<W> Queue<W> {
     }
 
     pub(crate) fn remove(&mut self, key: u64) -> Option<Entry<W>> {
+        self.begun.ended(key);
         self.further.remove(&key);
         self.commands.remove(key)
-    }
-
-    /// All commands that have not ended, by key: what they are for, and what they do.
-    pub fn commands(&self) -> impl Iterator<Item = (u64, &W, Option<Command>)> {
-        self.commands.range(..).map(|(key, entry)| (key, &entry.work, entry.command))
-    }
-
-    /// What a command that has not ended is for.
-    pub fn work(&self, key: u64) -> Option<&W> {
-        self.commands.get(key).map(|entry| &entry.work)
-    }
-
-    /// The same, and what its other parts are for that have not been started.
-    pub fn works(&self, key: u64) -> impl Iterator<Item = &W> {
-        let entry = self.commands.get(key).into_iter();
-        entry.flat_map(|entry| {
-            let rest = entry.rest.iter().map(|(_, work)| work);
-            core::iter::once(&entry.work).chain(rest)
-        })
-    }
-
-    /// The same, to change.
-    pub fn work_mut(&mut self, key: u64) -> Option<&mut W> {
-        self.commands.get_mut(key).map(|entry| &mut entry.work)
-    }
-
-    /// The class of a command that waits for the device.
-    pub fn class_of(&self, key: u64) -> Option<Class> {
-        let waiting = self.schedule.queues().get(key).filter(|_| !self.has_begun(key));
-        waiting.map(|waiting| waiting.class)
-    }
-
-    fn has_begun(&self, key: u64) -> bool {
-        self.commands.get(key).is_some_and(|entry| entry.begun)
-    }
-
-    /// Whether a command has not been started.
-    pub fn waits(&self, key: u64) -> bool {
-        self.class_of(key).is_some() || (self.instant.contains(&key) && !self.has_begun(key))
-    }
-
-    /// Whether a command that waits has been released by now.
-    pub fn is_released(&self, key: u64, now: Instant) -> bool {
-        self.schedule.times(key).is_some_and(|times| times.release <= now)
-    }
-
-    /// By when a command that waits or is with the device is done, as its contract goes.
-    pub fn due(&self, key: u64) -> Option<Instant> {
-        let times = self.schedule.times(key)?;
-        Some(times.deadline.saturating_add(self.device.advance))
     }
 
     /// Takes a command back that has not been started. Says whether it could.
@@ -784,6 +738,7 @@ impl<W> Queue<W> {
         entry.predicted = entry.command.as_ref().map_or(Duration::ZERO, bound);
         if entry.command.is_some() {
             self.gaps.given(key);
+            self.begun.given(key, self.latest);
         }
         let goes_on_alone = !entry.rest.is_empty() && !has_more;
         self.parted = goes_on_alone.then_some(Parted { key, goes_on: false });
@@ -816,11 +771,13 @@ impl<W> Queue<W> {
         let Entry { command, class, predicted, in_parts, asked, .. } = entry;
         let next = entry.rest.pop_front();
         let is_last = next.is_none();
+        let was_begun = is_last && self.begun.ended(key);
         let work = match next {
             Some((command, work)) => {
                 entry.command = command;
                 let ended = core::mem::replace(&mut entry.work, work);
                 self.commands.insert(key, entry);
+                self.begun.goes_on(key);
                 ended
             }
             None => {
@@ -851,6 +808,9 @@ impl<W> Queue<W> {
         let due = times.map(|(_, deadline)| deadline.saturating_add(self.device.advance));
         let late_by = due.map_or(Duration::ZERO, |due| noticed.saturating_since(due));
         let Some(command) = command else {
+            if was_begun {
+                self.account.count_late(late_by); // of the parts before it
+            }
             let (took, suspects_changed) = (None, false);
             return Ended {
                 work,

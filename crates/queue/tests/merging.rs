@@ -262,3 +262,26 @@ fn a_class_that_is_undone_joins_requests_as_before() {
     assert_eq!(queue.class_of(0), Some(BEST));
     assert_eq!(start(&mut queue, 0).map(|(key, _, work)| (key, work)), Some((0, ("film", 4))));
 }
+
+/// A command that does not come back holds up all that it serves: each of them is late once.
+#[test]
+fn all_that_one_command_serves_is_late_before_it_ends() {
+    let mut queue = queue(PolicyKind::SLACK, PROFILE);
+    let server = |ms: u64| Task::new(ms_(ms), ms_(100), ms_(12));
+    let tasks = [1_000, 1_000].map(|period| queue.join(at(0), server(period)).unwrap());
+    for (key, task) in tasks.into_iter().enumerate() {
+        let class = Class::RealTime(task);
+        let command = transfer(key as u64, Direction::Read);
+        queue.submit(at(0), key as u64, Request { class, command }, ("film", 1));
+    }
+    let mut given = Vec::new();
+    while let Some((key, ..)) = start(&mut queue, 900) {
+        given.push(key);
+    }
+    let begun = queue.begun().count();
+    assert_eq!((given.len(), begun), (1, 2), "the other goes with it");
+    assert_eq!(queue.account_at(at(60_000)).late_requests, 2);
+    let ended = queue.ended(given[0], at(900), at(60_000), true);
+    assert_eq!(ended.with.len(), 1);
+    assert_eq!(queue.account_at(at(90_000)).late_requests, 2);
+}

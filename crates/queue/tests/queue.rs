@@ -529,3 +529,57 @@ fn a_shared_queue_is_locked_only_where_it_is_looked_at() {
     assert!(!handle.waits(1), "as the copy was");
     assert!(is_locked.load(Relaxed), "and still where it was");
 }
+
+/// A path is gone, and what the device has does not come back: its age is known, and what is late of it
+/// counts from its deadline on, once.
+#[test]
+fn a_command_that_does_not_come_back_has_an_age_and_is_late_before_its_end() {
+    let (mut queue, task) = with_task();
+    let under = Request { class: Class::RealTime(task), command: read(5) };
+    assert_eq!(queue.oldest(), None);
+    queue.submit(at(0), 1, under, "promised");
+    assert_eq!(queue.oldest(), None, "it waits");
+    start(&mut queue, 3).unwrap();
+    // With the pipeline.
+    let has = |ms: u64| Some(queue::Oldest { given: at(ms), bound: ms_(12) });
+    assert_eq!(queue.oldest(), has(3));
+    let late = |queue: &Queue<&'static str>, ms: u64| {
+        let account = queue.account_at(at(ms));
+        (account.late_requests, account.late_max)
+    };
+    // Its deadline is after 900 ms, and advanced by 5.
+    assert_eq!(late(&queue, 905), (0, Duration::ZERO));
+    assert_eq!(late(&queue, 906), (1, ms_(1)));
+    assert_eq!((late(&queue, 9_905), queue.oldest()), ((1, ms_(9_000)), has(3)));
+    assert_eq!(queue.account().late_requests, 0, "it has not ended");
+    queue.ended(1, at(3), at(10_905), true);
+    assert_eq!((late(&queue, 20_000), queue.oldest()), ((1, ms_(10_000)), None), "still one");
+    // Best effort is never late, and neither is what waits: that may be taken back.
+    queue.submit(at(20_000), 2, best(read(9)), "best effort");
+    start(&mut queue, 20_000).unwrap();
+    queue.submit(at(20_001), 3, under, "promised");
+    assert_eq!((late(&queue, 90_000), queue.oldest()), ((1, ms_(10_000)), has(20_000)));
+}
+
+/// The age is that of the part that the device has; a request that is late counts once, whatever it is
+/// served in.
+#[test]
+fn a_request_in_parts_is_late_once_and_its_command_is_as_old_as_the_part() {
+    let (mut queue, task) = with_task();
+    let under = Request { class: Class::RealTime(task), command: read(5) };
+    let rest = VecDeque::from([(Some(read(7)), "second"), (None, "nothing")]);
+    queue.submit_in_parts(at(0), 1, under, "first", rest);
+    start(&mut queue, 0).unwrap();
+    let given = |queue: &Queue<&'static str>| queue.oldest().map(|oldest| oldest.given);
+    assert_eq!(given(&queue), Some(at(0)));
+    assert!(!queue.ended(1, at(0), at(1_000), true).is_last);
+    assert_eq!(given(&queue), None, "the device has none");
+    assert_eq!(queue.account_at(at(1_000)).late_requests, 1);
+    start(&mut queue, 1_000).unwrap();
+    assert_eq!(given(&queue), Some(at(1_000)));
+    assert!(!queue.ended(1, at(1_000), at(2_000), true).is_last);
+    start(&mut queue, 2_000).unwrap();
+    assert_eq!((given(&queue), queue.account_at(at(2_000)).late_requests), (None, 1));
+    assert!(queue.ended(1, at(2_000), at(2_001), true).is_last);
+    assert_eq!((queue.begun().count(), queue.account_at(at(3_000)).late_requests), (0, 1));
+}

@@ -5,7 +5,7 @@
 
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::output::{Table, counted, percent};
-use crate::status::PROMISED;
+use crate::status::{PROMISED, oldest};
 use crate::volume::kept_out_words;
 use crate::{Common, confirm, explain, stream};
 use client::control::{
@@ -425,6 +425,7 @@ fn disks(disks: &[Disk]) -> String {
         ">late",
         ">overruns",
         ">errors",
+        ">oldest",
     ];
     let mut table = Table::new(&headings);
     for disk in disks {
@@ -440,6 +441,7 @@ fn disks(disks: &[Disk]) -> String {
             disk.late_requests.to_string(),
             disk.overruns.to_string(),
             disk.errors.to_string(),
+            oldest(disk),
         ]);
     }
     let notes = disks.iter().map(|disk| {

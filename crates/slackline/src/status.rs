@@ -101,8 +101,17 @@ pub fn mark(weight: Weight) -> &'static str {
 }
 
 fn disks(disks: &[Disk]) -> String {
-    let headings =
-        ["disk", "device", ">free", ">promised", ">slack", ">late", ">errors", "profile"];
+    let headings = [
+        "disk",
+        "device",
+        ">free",
+        ">promised",
+        ">slack",
+        ">late",
+        ">errors",
+        ">oldest",
+        "profile",
+    ];
     let mut table = Table::new(&headings);
     for disk in disks {
         let trust = match disk.profile.verdict {
@@ -118,10 +127,16 @@ fn disks(disks: &[Disk]) -> String {
             disk.slack_ns.to_string(),
             disk.late_requests.to_string(),
             disk.errors.to_string(),
+            oldest(disk),
             trust.into(),
         ]);
     }
     table.text("  ") + PROMISED
+}
+
+/// For how long the disk has had the command that it has had for longest.
+pub fn oldest(disk: &Disk) -> String {
+    disk.oldest_command.as_ref().map_or_else(|| "-".into(), |oldest| oldest.age_ns.to_string())
 }
 
 /// What each stream asked for and got.

@@ -55,18 +55,24 @@ impl Listening {
     /// The next head, or none when the program has been silent for too long. Pauses are the
     /// caller's to [take](Self::pauses), and so is what it [heard](Self::heard) otherwise.
     pub async fn next(&mut self) -> Result<Option<(Head, usize)>, Over> {
-        let at = |due: Instant| self.began + std::time::Duration::from_nanos(due.as_nanos());
-        let due = self.alive.due().map(at);
-        let silence = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due).await,
-                None => pending().await,
+        loop {
+            let at = |due: Instant| self.began + std::time::Duration::from_nanos(due.as_nanos());
+            let due = self.alive.due().map(at);
+            let silence = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                head = self.input.head() => return head.map(Some),
+                () = silence => {}
             }
-        };
-        tokio::select! {
-            biased;
-            head = self.input.head() => head.map(Some),
-            () = silence => Ok(None),
+            let now = self.now();
+            if self.alive.is_silent(now) {
+                return Ok(None);
+            }
         }
     }
 

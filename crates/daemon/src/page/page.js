@@ -158,6 +158,7 @@ function show(overview) {
     ["slack", (d) => time(d.slack_ns), number],
     ["late", (d) => d.late_requests, number, (d) => d.late_requests > 0],
     ["errors", (d) => d.errors, number, (d) => d.errors > 0],
+    ["oldest", (d) => d.oldest_command ? time(d.oldest_command.age_ns) : "-", number],
     ["profile", (d) => trust[d.profile.verdict], "", (d) => d.profile.verdict !== "fresh"],
   ], status.disks, "no disks");
   const most = 200; // the rest is for `slackline volume list`

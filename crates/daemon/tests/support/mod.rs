@@ -788,6 +788,7 @@ fn disk_status() -> DiskStatus {
             actual_total: Duration::from_secs(1),
             ..node::DiskAccount::default()
         },
+        oldest: None,
         host_errors: 0,
         observed: node::Observed::default(),
         moves: node::MoveStatus::default(),

@@ -70,7 +70,10 @@ pub struct DiskStatus {
     pub slack: Duration,
     pub waiting_real_time: u64,
     pub waiting_best_effort: u64,
+    /// With what is late of requests that the disk has begun with and not ended.
     pub account: DiskAccount,
+    /// The command that it has had for longest; none where it has none.
+    pub oldest: Option<OldestCommand>,
     /// Of the commands that failed, those for which the host had no room or no memory: no fault of the
     /// medium.
     pub host_errors: u64,
@@ -93,6 +96,15 @@ pub struct DiskStatus {
     pub chunk: Option<Bytes>,
     /// Requests that may be late now and then, since the pool was opened.
     pub odds: OddsStatus,
+}
+
+/// The command that a disk has had for longest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OldestCommand {
+    /// Since it was given to the disk.
+    pub age: Duration,
+    /// What it takes at the most by the profile.
+    pub bound: Duration,
 }
 
 /// What came of requests that may be late now and then.

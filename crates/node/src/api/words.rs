@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 /// What a program asks of a stream.
 pub use playout::Contract;
 /// Whether a stream's program is still there.
-pub use playout::{KeepAlive, PAUSE_MAX};
+pub use playout::{KeepAlive, PAUSE_MAX, STOOD_STILL};
 /// Which policy a pool's disks follow.
 pub use sched::{
     Admission, BrokenOdds, Chance, PolicyKind as Policy, Setting as PolicySetting, SettingUnit,

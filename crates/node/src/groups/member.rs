@@ -230,13 +230,22 @@ impl Stream {
         block: u64,
         otherwise: (Duration, Instant),
     ) -> (Duration, Instant) {
-        // A part is no full block, also where it was one's.
-        let is_part =
-            self.partial.is_some_and(|partial| partial.upto / self.contract.block == block);
+        let is_part = self.is_part(block);
         match self.full.remove(&block).filter(|_| !is_part) {
             Some(due) => (now.saturating_since(due), due),
             None => otherwise,
         }
+    }
+
+    /// By how much a block is late by now that is not on the disk yet.
+    pub(crate) fn late_by(&self, now: Instant, block: u64, otherwise: Duration) -> Duration {
+        let due = self.full.get(&block).filter(|_| !self.is_part(block));
+        due.map_or(otherwise, |&due| now.saturating_since(due))
+    }
+
+    /// A part is no full block, also where it was one's.
+    fn is_part(&self, block: u64) -> bool {
+        self.partial.is_some_and(|partial| partial.upto / self.contract.block == block)
     }
 
     /// A block, or a part of it, is on its disk, or the device failed on it.

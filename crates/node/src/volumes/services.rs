@@ -83,6 +83,16 @@ impl Kept {
         (self.arrived, self.due) = (now, None);
     }
 
+    /// By how much it is late by now, where it has not been answered, and a command of it that a disk has is
+    /// late by so much.
+    pub(crate) fn late_by(&self, now: Instant, of_command: Duration) -> Duration {
+        match (self.is_outside, self.due) {
+            (true, _) => Duration::ZERO,
+            (false, Some(due)) => now.saturating_since(due),
+            (false, None) => of_command,
+        }
+    }
+
     /// Answered now: how late, after how long, and by when it is due; none where nothing was
     /// promised.
     fn answered(&self, now: Instant) -> Option<(Duration, Duration, Instant)> {

@@ -14,6 +14,7 @@ mod early;
 mod ends;
 mod excess;
 mod groups;
+mod hanging;
 mod jobs;
 mod long_blocks;
 mod memory;

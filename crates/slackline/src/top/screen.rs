@@ -126,7 +126,10 @@ fn disk_lines(frame: &mut Frame<'_>, state: &State, area: Rect) {
 }
 
 fn is_bad(disk: &Disk) -> bool {
-    disk.late_requests > 0 || disk.errors > 0 || disk.profile.verdict != Verdict::Fresh
+    disk.late_requests > 0
+        || disk.errors > 0
+        || disk.hangs_for().is_some()
+        || disk.profile.verdict != Verdict::Fresh
 }
 
 /// The end of a text that is too long, which says more than its beginning.

@@ -61,12 +61,15 @@ pub struct Disk {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub actual_ns: Duration,
-    /// Requests done after their deadline.
+    /// Requests done after their deadline, and those that the disk has begun with and not ended in time.
     pub late_requests: u64,
     /// The latest of them, after its deadline.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub late_max_ns: Duration,
+    /// The command that the disk has had for longest; left out where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_command: Option<OldestCommand>,
     /// Commands that failed.
     pub errors: u64,
     /// Of these, those for which the host had no room or no memory, as where the file system of the disk's
@@ -88,6 +91,34 @@ pub struct Disk {
     /// What came of requests that may be late now and then; left out where there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub odds: Option<OddsState>,
+}
+
+/// The command that a disk has had for longest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct OldestCommand {
+    /// Since it was given to the disk.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub age_ns: Duration,
+    /// What it takes at the most by the profile.
+    #[serde(with = "quantity")]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub bound_ns: Duration,
+}
+
+/// A disk that has had a command for so long may hang,
+const HANGS_AFTER: Duration = Duration::from_secs(5);
+/// and it does where that is so many times what the command may take.
+const HANGS_AFTER_BOUNDS: u64 = 10;
+
+impl Disk {
+    /// For how long it has had a command that does not come back; none where it does not hang.
+    pub fn hangs_for(&self) -> Option<Duration> {
+        let oldest = self.oldest_command.as_ref()?;
+        let may = HANGS_AFTER.max(oldest.bound_ns.saturating_mul(HANGS_AFTER_BOUNDS));
+        (oldest.age_ns >= may).then_some(oldest.age_ns)
+    }
 }
 
 /// What the host takes each time: measured, and charged to every contract.
