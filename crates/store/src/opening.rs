@@ -160,13 +160,14 @@ fn recover(facts: &Facts, mut steps: Steps) -> Result<Writing, OpenError> {
     if generation > FORMATTED {
         state.leave_numbers_out();
     }
+    // Records of rings, and of an earlier program, name blocks behind the ends, of writes that had not come
+    // to their ends. Not in the checkpoint either: no later record takes them back.
+    state.forget_behind_ends();
     log.checkpoint(&Payload::new(state.checkpoint()), &mut steps);
     log.write_seal(&mut steps);
     let devices: Vec<_> = members(facts).map(|(_, device, _)| device).collect();
     let mut order: Vec<_> = all().collect();
     order.sort_by_key(|disk| devices[disk.as_usize()]);
-    // As the next opening finds it: an earlier program's records may speak of more.
-    state.forget_behind_ends();
     let store = Store::new(pool, profiles, geometry, state, log);
     Ok(Writing { steps, devices, opened: Opened { store, order } })
 }
