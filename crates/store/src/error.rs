@@ -351,6 +351,23 @@ const DAMAGED: &str = "nobody knows of which time its data are, and nothing was 
     restore it from a copy of the time when the others were last used, or all disks from copies of one \
     time (if there is neither, what lay on it is lost: make a new pool, and restore its volumes)";
 
+impl Damage {
+    /// What to do about it, where no other copy is whole.
+    pub(crate) fn next_step(&self) -> &'static str {
+        match self.problem {
+            Problem::EndUnreadable(_) => {
+                "it may be the last commit that was acknowledged, and nothing was written to any disk: check the \
+                 disk and its cable, and try again; if that does not help, copy the disk to another one, with \
+                 zeros for what cannot be read, and give that: the pool is then opened as it was before"
+            }
+            _ => {
+                "no other copy of it is whole: run a check for everything that is damaged, \
+                 and restore that disk from a copy"
+            }
+        }
+    }
+}
+
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { device, what, offset, problem } = self;
@@ -491,10 +508,7 @@ impl OpenError {
                 let worst = one(Found::Nothing).or_else(|| one(Found::Damaged)).or(disks.first());
                 worst.map_or(BEHIND, Lag::next_step)
             }
-            Self::Damaged(_) => {
-                "no other copy of it is whole: run a check for everything that is damaged, \
-                 and restore that disk from a copy"
-            }
+            Self::Damaged(damage) => damage.next_step(),
             Self::Device { .. } => "check the disk and its cable, and open the pool again",
         }
     }
