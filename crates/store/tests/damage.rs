@@ -405,6 +405,36 @@ fn blocks_that_power_cuts_left_unreadable_do_not_become_more() {
     }
 }
 
+/// The last records of one disk of two cannot be read. That disk is no copy of an earlier time: which byte
+/// cannot be read is said, and what to do about that.
+#[test]
+fn a_disk_whose_last_records_cannot_be_read_is_not_told_as_an_older_copy() {
+    let (disks, state, _) = lived_in(1, &[Bytes::mib(12), Bytes::mib(10)]);
+    let all = current(&disks);
+    let last = all.iter().map(|found| found.sequence).max().unwrap();
+    for (hurt, lost) in [(0, 2), (1, 2), (1, 4)] {
+        let mut given = disks.clone();
+        given[hurt].unreadable = blocks_of(&all, hurt, last + 1 - lost..=last);
+        let mut written = given.clone();
+        let error = open(&mut written).expect_err("it lacks what the other proves");
+        assert_eq!(written[hurt].writes(), given[hurt].writes(), "nothing is written");
+        let OpenError::Behind { disks: lags } = &error else { panic!("{error}") };
+        assert_eq!((lags.len(), lags[0].device), (1, disk(hurt as u16)));
+        let first = given[hurt].unreadable[0] * BLOCK as u64;
+        let text = error.to_string();
+        let report = check(&given);
+        let finding = report.findings.iter().find(|f| f.severity == Severity::Error).unwrap();
+        for text in [text, finding.to_string()] {
+            assert!(text.contains(&format!("from byte {first} on, cannot be read")), "{text}");
+            assert!(text.contains("errno 5"), "{text}");
+            assert!(text.contains("check the disk and its cable, and try again"), "{text}");
+            assert!(!text.contains("; it is a copy of an earlier time"), "{text}");
+        }
+        given[hurt].unreadable.clear();
+        assert_eq!(Description::of(&opened(&given).unwrap().1), state);
+    }
+}
+
 fn errors(disks: &[Disk]) -> (OpenError, String) {
     let error = opened(disks).expect_err("it cannot be opened");
     let report = check(disks);
