@@ -25,8 +25,15 @@ pub struct Lag {
 /// How much of a disk's metadata is found on it, beside its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Nothing: they were written over, erased, or cannot be read.
+    /// Nothing: they were written over, or erased.
     Nothing,
+    /// A part of it cannot be read, in which more of it may lie.
+    Unreadable {
+        /// The first byte on the disk that cannot be read.
+        offset: Bytes,
+        /// What the disk said.
+        error: IoError,
+    },
     /// A checkpoint on it is not whole: it was written over, or was being written when it was copied.
     Damaged,
     /// As much as a disk has that was left alone.

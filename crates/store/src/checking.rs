@@ -120,6 +120,9 @@ impl Checking {
                     findings.records(&facts, &verdict);
                     volumes = verdict.state.volumes.into_values().collect();
                 }
+                Err(damage) if matches!(damage.problem, Problem::EndUnreadable(_)) => {
+                    findings.add(Severity::Error, &damage, damage.next_step());
+                }
                 Err(damage) => {
                     findings.add(Severity::Error, &damage, RESTORE);
                     findings.wrecks(&facts, &damage);
@@ -239,9 +242,11 @@ impl Findings {
                 if let Some(problem) = problem {
                     self.area(device, &geometry, area, "seal", problem);
                 }
-                if let Some(error) = found.log_failed {
-                    let problem = Problem::Unreadable(error);
-                    self.area(device, &geometry, area, "log", problem);
+                let log = geometry.log(area);
+                if let Some((offset, error)) = found.unreadable_in(log, log + geometry.log_size()) {
+                    let (what, problem) =
+                        (format!("log in {}", area.name()), Problem::Unreadable(error));
+                    self.add(Severity::Warning, &Damage { device, what, offset, problem }, MENDED);
                 }
             }
         }
@@ -256,8 +261,7 @@ impl Findings {
     ) {
         let offset = match name {
             "checkpoint" => geometry.checkpoint(area),
-            "seal" => geometry.seal(area),
-            _ => geometry.log(area),
+            _ => geometry.seal(area),
         };
         let what = format!("{name} in {}", area.name());
         self.add(Severity::Warning, &Damage { device, what, offset, problem }, MENDED);

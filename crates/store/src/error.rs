@@ -318,7 +318,12 @@ impl fmt::Display for Lag {
         )?;
         match found {
             Found::Damaged => f.write_str(", and a part of its metadata is not whole"),
-            _ => Ok(()),
+            Found::Unreadable { offset, error } => write!(
+                f,
+                ", and a part of its metadata, from byte {} on, cannot be read ({error})",
+                offset.get()
+            ),
+            Found::Nothing | Found::Whole => Ok(()),
         }
     }
 }
@@ -330,6 +335,7 @@ impl Lag {
             Found::Whole => BEHIND,
             Found::Damaged => BEHIND_OR_DAMAGED,
             Found::Nothing => DAMAGED,
+            Found::Unreadable { .. } => BEHIND_OR_UNREADABLE,
         }
     }
 }
@@ -350,6 +356,30 @@ const BEHIND_OR_DAMAGED: &str = "it is a copy of an earlier time, or somebody ha
 const DAMAGED: &str = "nobody knows of which time its data are, and nothing was written to any disk: \
     restore it from a copy of the time when the others were last used, or all disks from copies of one \
     time (if there is neither, what lay on it is lost: make a new pool, and restore its volumes)";
+
+/// What to do about one of which a part cannot be read, and that lacks what may lie there.
+const BEHIND_OR_UNREADABLE: &str = "what it lacks may be what cannot be read, or it is a copy of an earlier \
+    time, and nothing was written to any disk: check the disk and its cable, and try again; if that does not \
+    help, give the one that the others were last used with, or restore it from a copy of that time, or all \
+    disks from copies of one time (if there is neither, what lay on it since is lost: make a new pool, and \
+    restore its volumes)";
+
+impl Damage {
+    /// What to do about it, where no other copy is whole.
+    pub(crate) fn next_step(&self) -> &'static str {
+        match self.problem {
+            Problem::EndUnreadable(_) => {
+                "it may be the last commit that was acknowledged, and nothing was written to any disk: check the \
+                 disk and its cable, and try again; if that does not help, copy the disk to another one, with \
+                 zeros for what cannot be read, and give that: the pool is then opened as it was before"
+            }
+            _ => {
+                "no other copy of it is whole: run a check for everything that is damaged, \
+                 and restore that disk from a copy"
+            }
+        }
+    }
+}
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -487,14 +517,15 @@ impl OpenError {
             Self::SameDisk { .. } => "give each disk once, and no copies of it",
             Self::Missing { .. } => "give it too",
             Self::Behind { disks } => {
-                let one = |found: Found| disks.iter().find(|lag| lag.found == found);
-                let worst = one(Found::Nothing).or_else(|| one(Found::Damaged)).or(disks.first());
-                worst.map_or(BEHIND, Lag::next_step)
+                let worst = |lag: &&Lag| match lag.found {
+                    Found::Unreadable { .. } => 3,
+                    Found::Nothing => 2,
+                    Found::Damaged => 1,
+                    Found::Whole => 0,
+                };
+                disks.iter().max_by_key(worst).map_or(BEHIND, Lag::next_step)
             }
-            Self::Damaged(_) => {
-                "no other copy of it is whole: run a check for everything that is damaged, \
-                 and restore that disk from a copy"
-            }
+            Self::Damaged(damage) => damage.next_step(),
             Self::Device { .. } => "check the disk and its cable, and open the pool again",
         }
     }

@@ -38,8 +38,12 @@ pub(crate) struct AreaFacts {
     pub(crate) attempted: Option<(Stamp, Bytes)>,
     /// A whole seal: its successor.
     pub(crate) seal: Result<u64, Problem>,
-    /// Some of the log could not be read.
-    pub(crate) log_failed: Option<IoError>,
+    /// Blocks of the log that could not be read, by their place on the disk; and the first such block of
+    /// the checkpoint.
+    pub(crate) unreadable: BTreeMap<Bytes, IoError>,
+    /// The sizes of records of which no more than the header was found whole, by generation and sequence
+    /// number.
+    pub(crate) begun: BTreeMap<(u64, u64), Bytes>,
 }
 
 /// A record, and where it was found.
@@ -89,7 +93,8 @@ impl Device {
             checkpoint: Err(Problem::Absent),
             attempted: None,
             seal: Err(Problem::Absent),
-            log_failed: None,
+            unreadable: BTreeMap::new(),
+            begun: BTreeMap::new(),
         };
         Self {
             capacity,
@@ -162,10 +167,17 @@ impl Device {
     }
 }
 
+impl AreaFacts {
+    /// The first block from `from` on, and before `upto`, that could not be read.
+    pub(crate) fn unreadable_in(&self, from: Bytes, upto: Bytes) -> Option<(Bytes, IoError)> {
+        self.unreadable.range(from..upto.max(from)).next().map(|(&at, &error)| (at, error))
+    }
+}
+
 impl Range {
     /// A structure that is not there was perhaps only unreadable.
     fn blame(&self, problem: Problem) -> Problem {
-        self.failed.map_or(problem, Problem::Unreadable)
+        self.failed.values().next().map_or(problem, |&error| Problem::Unreadable(error))
     }
 }
 
@@ -280,6 +292,7 @@ impl Facts {
         let room = self.member(disk).1.checkpoint_size();
         let header = self.header(Kind::Checkpoint, disk, &range.bytes, range.offset);
         let facts = self.area_mut(range.device, area);
+        facts.unreadable.extend(range.failed.first_key_value());
         facts.checkpoint = match header {
             Ok(header) if header.size() <= room.as_usize() => {
                 facts.attempted = Some((header.stamp, Bytes::new(header.size() as u64)));
@@ -301,8 +314,9 @@ impl Facts {
             Ok((header.stamp, payload))
         });
         let whole = whole.map_err(|problem| range.blame(problem));
-        self.area_mut(range.device, area).checkpoint =
-            whole.as_ref().map(|(stamp, _)| *stamp).map_err(|problem| *problem);
+        let facts = self.area_mut(range.device, area);
+        facts.unreadable.extend(range.failed.first_key_value());
+        facts.checkpoint = whole.as_ref().map(|(stamp, _)| *stamp).map_err(|problem| *problem);
         if let Ok((stamp, payload)) = whole
             && self.newest.as_ref().is_none_or(|(best, _)| best.generation < stamp.generation)
         {
@@ -312,7 +326,7 @@ impl Facts {
     /// A log was read. Records are found wherever they lie, not only behind each
     /// other: what lies behind a damaged one proves that it was there.
     pub(crate) fn keep_log(&mut self, disk: usize, area: Area, range: &Range) {
-        self.area_mut(range.device, area).log_failed = range.failed;
+        self.area_mut(range.device, area).unreadable.extend(&range.failed);
         let mut from = 0;
         while from < range.bytes.len() {
             let place = |size: usize| Place {
@@ -330,7 +344,13 @@ impl Facts {
                         self.keep_record(header.stamp, payload, place(header.size()));
                         header.size()
                     }
-                    Err(_) => BLOCK.as_usize(),
+                    Err(_) => {
+                        let Stamp { generation, sequence, .. } = header.stamp;
+                        let size = Bytes::new(header.size() as u64);
+                        let begun = &mut self.area_mut(range.device, area).begun;
+                        begun.insert((generation, sequence), size);
+                        BLOCK.as_usize()
+                    }
                 },
                 Err(_) => BLOCK.as_usize(),
             };

@@ -5,9 +5,13 @@ use crate::facts::Facts;
 use alloc::vec::Vec;
 
 /// A copy of an earlier time has its metadata, as they were then: of one that was taken while a checkpoint
-/// was being written, that checkpoint is not whole.
+/// was being written, that checkpoint is not whole. What cannot be read may be what the disk lacks.
 fn found(facts: &Facts, device: DiskIndex) -> Found {
     let device = &facts.devices[device.as_usize()];
+    let unreadable = device.areas.iter().flat_map(|area| &area.unreadable);
+    if let Some((&offset, &error)) = unreadable.min_by_key(|(offset, _)| **offset) {
+        return Found::Unreadable { offset, error };
+    }
     match device.areas.iter().all(|area| area.checkpoint.is_ok()) {
         true => Found::Whole,
         false if device.progress.is_there => Found::Damaged,

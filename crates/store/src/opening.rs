@@ -5,14 +5,15 @@
 //! power did not fail. Then every disk is made to hold the same state twice: damaged label copies are written anew from
 //! the whole ones; a current checkpoint that is nowhere whole is written anew in
 //! its place from its twin; then the state goes out as a new checkpoint, to the
-//! other area of every disk first and then to the current one. No step overwrites
+//! other area of every disk first and then to the current one; then blocks of the logs that could
+//! not be read become zeros. No step overwrites
 //! what the state was read from before the step before it is durable, so power
 //! may fail at any moment, and opening again gives the same state.
 
-use crate::api::{Disk, DiskIndex, Io, IoError, IoId};
+use crate::api::{BLOCK, Disk, DiskIndex, Io, IoError, IoId};
 use crate::error::{Damage, OpenError};
 use crate::facts::Facts;
-use crate::geometry::Geometry;
+use crate::geometry::{Area, Geometry};
 use crate::label::{Label, StoredProfile};
 use crate::lag::lagging;
 use crate::log::{Log, LogDisk};
@@ -160,13 +161,19 @@ fn recover(facts: &Facts, mut steps: Steps) -> Result<Writing, OpenError> {
     if generation > FORMATTED {
         state.leave_numbers_out();
     }
+    // Records of rings, and of an earlier program, name blocks behind the ends, of writes that had not come
+    // to their ends. Not in the checkpoint either: no later record takes them back.
+    state.forget_behind_ends();
     log.checkpoint(&Payload::new(state.checkpoint()), &mut steps);
+    let zeros = log_repairs(facts);
+    if !zeros.is_empty() {
+        steps.push(zeros);
+        steps.push_flush(all());
+    }
     log.write_seal(&mut steps);
     let devices: Vec<_> = members(facts).map(|(_, device, _)| device).collect();
     let mut order: Vec<_> = all().collect();
     order.sort_by_key(|disk| devices[disk.as_usize()]);
-    // As the next opening finds it: an earlier program's records may speak of more.
-    state.forget_behind_ends();
     let store = Store::new(pool, profiles, geometry, state, log);
     Ok(Writing { steps, devices, opened: Opened { store, order } })
 }
@@ -196,6 +203,19 @@ fn label_repairs(facts: &Facts, device: DiskIndex, profile: &StoredProfile) -> V
         Label::tasks(label, copy, &payload, profile.generation).into_iter().zip(damaged)
     });
     copies.filter_map(|(task, damaged)| damaged.then_some(task)).collect()
+}
+
+/// Zeros over the blocks of the logs that could not be read, which nothing needs any more: one that a power
+/// cut left so is not there beside that of the next cut, when it is judged where the log ends.
+fn log_repairs(facts: &Facts) -> Vec<(DiskIndex, Task)> {
+    let repairs = members(facts).flat_map(|(disk, device, geometry)| {
+        Area::BOTH.into_iter().flat_map(move |area| {
+            let log = geometry.log(area);
+            let failed = facts.area(device, area).unreadable.range(log..log + geometry.log_size());
+            failed.map(move |(&at, _)| (DiskIndex::new(disk), Task::Zeros(at, BLOCK)))
+        })
+    });
+    repairs.collect()
 }
 
 /// What writes the current checkpoint anew from what its twin makes, in its place, wherever

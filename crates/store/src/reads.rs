@@ -16,8 +16,8 @@ pub(crate) struct Range {
     len: usize,
     /// What was read; zeros where the device failed.
     pub(crate) bytes: Vec<u8>,
-    /// The first failure that was left in the end, block by block.
-    pub(crate) failed: Option<IoError>,
+    /// The blocks that the device could not read in the end, by their place on it.
+    pub(crate) failed: BTreeMap<Bytes, IoError>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ impl Reads {
         for from in (0..len).step_by(IO_MAX.as_usize()) {
             self.waiting.push_back(Piece { range, from, len: IO_MAX.as_usize().min(len - from) });
         }
-        self.ranges.push(Range { device, offset, len, bytes: Vec::new(), failed: None });
+        self.ranges.push(Range { device, offset, len, bytes: Vec::new(), failed: BTreeMap::new() });
     }
     pub(crate) fn poll(&mut self) -> Option<Io> {
         let piece = self.waiting.pop_front()?;
@@ -76,7 +76,7 @@ impl Reads {
             }
             Err(error) => {
                 range.bytes.resize(range.len, 0);
-                range.failed.get_or_insert(error);
+                range.failed.insert(range.offset + Bytes::new(piece.from as u64), error);
             }
         }
     }
@@ -116,7 +116,7 @@ mod tests {
             reads.done(io.id, disk(offset, len));
         }
         let range = reads.take().remove(0);
-        assert_eq!(range.failed, Some(IoError(5)));
+        assert_eq!(range.failed, BTreeMap::from([(BLOCK * 70, IoError(5))]));
         for (i, block) in range.bytes.chunks(BLOCK.as_usize()).enumerate() {
             let expected = if i + 2 == 70 { 0 } else { i as u8 + 2 };
             assert!(block.iter().all(|&byte| byte == expected), "block {i}");

@@ -110,6 +110,16 @@ impl Volume {
         let count = self.extents();
         first + (place + count - first % count) % count
     }
+    /// [`Volume::forget_behind_end`] of a ring. Cost: one look at each extent behind the end.
+    pub(crate) fn forget_behind_ring(&mut self) {
+        let (length, behind) = (self.length(), self.end() / EXTENT);
+        for extent in length / EXTENT..behind {
+            let place = self.place_of(extent).expect("it is held");
+            let before_end = Blocks::first(length.saturating_sub(EXTENT * extent));
+            let blocks = self.blocks(place).expect("a place of the ring");
+            self.set(place, blocks.intersection(&before_end));
+        }
+    }
     /// Gives up all extents before `first`; of a thin ring their places, too.
     pub(crate) fn give_up(&mut self, first: u64) -> Freed {
         let (count, before) = (self.extents(), self.ring.unwrap_or(0));

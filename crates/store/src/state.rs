@@ -304,8 +304,7 @@ impl State {
     }
     /// Nothing was ever written behind the ends of what is recorded.
     pub(crate) fn forget_behind_ends(&mut self) {
-        let volumes = self.volumes.values_mut().filter(|volume| !volume.is_ring());
-        volumes.for_each(Volume::forget_behind_end);
+        self.volumes.values_mut().for_each(Volume::forget_behind_end);
     }
     /// The volume, where it has all of these extents.
     fn written_in(

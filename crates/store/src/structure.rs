@@ -44,6 +44,9 @@ impl Kind {
 pub enum Problem {
     /// The device could not read them.
     Unreadable(IoError),
+    /// The device could not read the place behind the last record of a log, nor the place of that record's
+    /// copy: whether something acknowledged lies there is not known.
+    EndUnreadable(IoError),
     /// They do not begin as such a structure does.
     Absent,
     /// They are of a newer format version than this program knows.
@@ -62,6 +65,11 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(error) => write!(f, "{error} while reading it"),
+            Self::EndUnreadable(error) => write!(
+                f,
+                "{error} while reading both places of it, which would be the last: whether it was there is \
+                 not known"
+            ),
             Self::Absent => f.write_str("it is not there"),
             Self::Newer(version) => {
                 write!(f, "its format version is {version}, this program knows up to {VERSION}")

@@ -6,7 +6,7 @@
 //! one is durable on every disk, so a record that is nowhere whole is an
 //! unfinished commit if it is the last one, and damage if another lies behind it.
 
-use crate::api::DiskIndex;
+use crate::api::{BLOCK, DiskIndex};
 use crate::error::Damage;
 use crate::facts::{Facts, Place, Record};
 use crate::geometry::{Area, Geometry};
@@ -34,7 +34,8 @@ pub(crate) struct Verdict {
 pub(crate) fn judge(facts: &Facts) -> Result<Verdict, Damage> {
     let stamp = current(facts)?;
     let whole = facts.newest.as_ref().is_some_and(|(newest, _)| *newest == stamp);
-    let (state, checkpoint) = replay(facts, stamp)?;
+    let (state, checkpoint, end) = replay(facts, stamp)?;
+    check_end(facts, stamp.generation, end)?;
     let current = (0..facts.members.len()).map(|disk| current_area(facts, disk, stamp));
     Ok(Verdict { state, stamp, whole, checkpoint, current: current.collect() })
 }
@@ -115,9 +116,9 @@ fn check_seals(facts: &Facts, newest: Stamp) -> Result<(), Damage> {
     Ok(())
 }
 
-/// The state that the current checkpoint and its records make, and the payload of the
-/// checkpoint.
-fn replay(facts: &Facts, stamp: Stamp) -> Result<(State, Vec<u8>), Damage> {
+/// The state that the current checkpoint and its records make, the payload of the checkpoint, and
+/// where the records end.
+fn replay(facts: &Facts, stamp: Stamp) -> Result<(State, Vec<u8>, End), Damage> {
     let label = facts.label.as_ref().expect("a pool has a label");
     let geometry = label.pool.disks.iter().map(|disk| {
         Geometry::new(disk.capacity, label.area).expect("a label's sizes were checked")
@@ -134,8 +135,8 @@ fn replay(facts: &Facts, stamp: Stamp) -> Result<(State, Vec<u8>), Damage> {
     })?;
     let mut checkpoint = checkpoint.clone();
     if newest.sequence < stamp.sequence {
-        let last = replay_records(facts, *newest, &mut state)?;
-        if last != stamp.sequence {
+        let end = replay_records(facts, *newest, &mut state)?;
+        if end.last != stamp.sequence {
             let record = facts.records.range((stamp.generation, 0)..).next();
             let place = record.expect("it was judged by one").1.copies[0];
             let how = "it is older than the records behind it";
@@ -143,23 +144,34 @@ fn replay(facts: &Facts, stamp: Stamp) -> Result<(State, Vec<u8>), Damage> {
         }
         checkpoint = state.checkpoint_before_records();
     }
-    replay_records(facts, stamp, &mut state)?;
-    Ok((state, checkpoint))
+    let end = replay_records(facts, stamp, &mut state)?;
+    Ok((state, checkpoint, end))
 }
 
-/// Applies the records of a checkpoint. Gives the number that was reached.
-fn replay_records(facts: &Facts, stamp: Stamp, state: &mut State) -> Result<u64, Damage> {
+/// Where the records of a checkpoint end.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    /// The number of the last one; that of the checkpoint where there is none.
+    last: u64,
+    /// How much of the log the records take.
+    used: Bytes,
+}
+
+/// Applies the records of a checkpoint.
+fn replay_records(facts: &Facts, stamp: Stamp, state: &mut State) -> Result<End, Damage> {
     let generation = stamp.generation;
-    let mut last = stamp.sequence;
-    let mut used = Bytes::ZERO; // of the log, by the records so far
+    let (mut last, mut used) = (stamp.sequence, Bytes::ZERO);
     for ((_, sequence), record) in facts.records.range((generation, 0)..=(generation, u64::MAX)) {
         let place = record.copies[0];
         let (_, _, geometry) = members(facts).find(|m| m.1 == place.device).expect("a member");
         let offset = geometry.log(place.area) + used;
         let damage = |problem| Err(bad_record(record, last + 1, offset, problem));
         if *sequence != last + 1 {
-            let failed = facts.area(place.device, place.area).log_failed;
-            return damage(failed.map_or(Problem::Checksum, Problem::Unreadable));
+            let (log, seal) = (geometry.log(place.area), geometry.seal(place.area));
+            let failed = facts.area(place.device, place.area).unreadable_in(log, seal);
+            return damage(
+                failed.map_or(Problem::Checksum, |(_, error)| Problem::Unreadable(error)),
+            );
         }
         if record.differs.is_some() {
             return damage(Problem::Contradiction("its copies differ"));
@@ -173,7 +185,64 @@ fn replay_records(facts: &Facts, stamp: Stamp, state: &mut State) -> Result<u64,
         last = *sequence;
         used += place.size * 2;
     }
-    Ok(last)
+    Ok(End { last, used })
+}
+
+/// Refuses to take the last record that was found for the last that there is, where each disk may have
+/// another one that it cannot read. One block that cannot be read is what a power cut may leave of a
+/// write, so that the record was not acknowledged; and it takes only one of the two copies of one that was.
+fn check_end(facts: &Facts, generation: u64, end: End) -> Result<(), Damage> {
+    let mut hidden = None;
+    for (_, device, geometry) in members(facts) {
+        let of_it = |area: &Area| holds(facts, device, *area, generation);
+        // A disk of which the checkpoint of this generation is damaged may have it in either area.
+        let unknown = !Area::BOTH.iter().any(of_it);
+        let mut areas = Area::BOTH.into_iter().filter(|area| unknown || of_it(area));
+        match areas.find_map(|area| hides_record(facts, (device, geometry, area), generation, end))
+        {
+            Some(damage) => hidden.get_or_insert(damage),
+            None => return Ok(()), // an acknowledged record is on every disk
+        };
+    }
+    hidden.map_or(Ok(()), Err)
+}
+
+/// The record that a disk may have behind the last one, and cannot read: where neither of its copies can
+/// be read, or, as long as its length is not known, neither of their first blocks.
+fn hides_record(
+    facts: &Facts,
+    (device, geometry, area): (DiskIndex, Geometry, Area),
+    generation: u64,
+    end: End,
+) -> Option<Damage> {
+    let (found, sequence) = (facts.area(device, area), end.last + 1);
+    let (first, behind) = (geometry.log(area) + end.used, geometry.seal(area));
+    let fails = |from: Bytes, upto: Bytes| found.unreadable_in(from, upto.min(behind));
+    let (offset, error) = match found.begun.get(&(generation, sequence)) {
+        Some(&size) => {
+            let second = first + size;
+            fails(second, second + size).and(fails(first, second))
+        }
+        None => {
+            // The second copy begins within the first half of what is left.
+            let half = first + (behind.saturating_sub(first) / 2).round_down(BLOCK);
+            fails(first + BLOCK, half + BLOCK).and(fails(first, first + BLOCK))
+        }
+    }?;
+    let what = format!("log record {sequence} in {}", area.name());
+    Some(Damage { device, what, offset, problem: Problem::EndUnreadable(error) })
+}
+
+/// An area has something of a generation. One whose header alone is whole has not: the other area may be all
+/// that its disk holds.
+fn holds(facts: &Facts, device: DiskIndex, area: Area, generation: u64) -> bool {
+    let checkpoint = facts.area(device, area).checkpoint.ok();
+    let here = |place: &Place| (place.device, place.area) == (device, area);
+    checkpoint.is_some_and(|found| found.generation == generation)
+        || facts
+            .records
+            .range((generation, 0)..=(generation, u64::MAX))
+            .any(|(_, record)| record.copies.iter().any(here))
 }
 
 /// The area of a disk that holds the current generation. Where none does, because another
@@ -185,17 +254,11 @@ fn current_area(facts: &Facts, disk: usize, stamp: Stamp) -> Area {
         let here = move |place: &Place| (place.device, place.area) == (device, area);
         facts.records.values().filter(move |record| record.copies.iter().any(here))
     };
-    // Not one whose header alone is whole: the other area may be all that this disk holds.
-    let holds = |area: &Area| {
-        let checkpoint = facts.area(device, *area).checkpoint.ok();
-        checkpoint.is_some_and(|found| found.generation == stamp.generation)
-            || records(*area).any(|record| record.stamp.generation == stamp.generation)
-    };
     let newest = |area: &Area| {
         let checkpoint = facts.area(device, *area).checkpoint.ok();
         let stamps = records(*area).map(|record| record.stamp).chain(checkpoint);
         stamps.map(|stamp| (stamp.sequence, stamp.generation)).max()
     };
-    let current = Area::BOTH.into_iter().find(holds);
+    let current = Area::BOTH.into_iter().find(|area| holds(facts, device, *area, stamp.generation));
     current.or_else(|| Area::BOTH.into_iter().max_by_key(newest)).expect("a disk has areas")
 }

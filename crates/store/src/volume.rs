@@ -134,7 +134,8 @@ impl Volume {
     }
     /// Of extent `index`, the blocks that lie before the end of what is recorded, or that it is in. What
     /// was written behind them is of writes that have not ended, or have failed: nobody is shown it, and
-    /// after a crash it was never written. A ring has all: one stream writes it, from its end on.
+    /// after a crash it was never written. A ring has all: one stream writes it, from its end on. What a
+    /// crash leaves behind its end is forgotten when the pool is opened.
     pub fn before_end(&self, index: u64) -> Blocks {
         let before = EXTENT.get().saturating_mul(index);
         match self.is_ring() {
@@ -181,6 +182,9 @@ impl Volume {
     }
     /// Nothing was ever written behind the end of what is recorded.
     pub(crate) fn forget_behind_end(&mut self) {
+        if self.is_ring() {
+            return self.forget_behind_ring();
+        }
         let last = (self.length / EXTENT.get()) as u32;
         if let Some(blocks) = self.recorded_blocks(last) {
             self.set(last, blocks);

@@ -71,6 +71,55 @@ fn a_ring_gives_up_its_oldest_extents_and_holds_the_rest() {
     assert!(check(&disks).findings.is_empty());
 }
 
+/// Blocks behind the end are in records of a ring. When the pool is opened they were never written, and do
+/// not come back when the end moves on: not by a later record either.
+#[test]
+fn what_was_written_behind_the_end_of_a_ring_is_forgotten_when_the_pool_is_opened() {
+    for thin in [false, true] {
+        let mut disks = new_pool(1, &[Bytes::mib(60), Bytes::mib(60)]);
+        let mut store = open(&mut disks).unwrap().store;
+        let id = ring(&mut store, Bytes::mib(48), &Placement { thin, ..Placement::default() });
+        let mut put = |store: &mut Store, extents: std::ops::Range<u64>| {
+            // Places are given up by one commit, and taken by the next.
+            extents.clone().filter(|_| thin).for_each(|n| store.place(id, n).unwrap());
+            note(store, id, extents);
+            assert!(commit(store, &mut disks));
+        };
+        put(&mut store, 0..48);
+        store.give_up(id, Bytes::mib(64)).unwrap();
+        put(&mut store, 0..0);
+        put(&mut store, 48..59);
+        // In the extent that it ends in, behind that, with a hole, and in the last place.
+        store.note_length(id, Bytes::mib(59) + Bytes::new(5000));
+        for (extent, blocks) in [
+            (59, Blocks::first(MIB)),
+            (60, Blocks::first(Bytes::kib(12))),
+            (61, Blocks::of(&(Bytes::kib(40)..Bytes::kib(80)))),
+            (63, Blocks::first(MIB)),
+        ] {
+            if thin {
+                store.place(id, extent).unwrap();
+            }
+            assert!(store.reserve_scattered());
+            store.note_written(id, extent, &blocks);
+            store.release_scattered();
+        }
+        assert!(commit(&mut store, &mut disks));
+        let written = |store: &Store, extent: u64| store.locate(id, extent).unwrap().written;
+        let check = |store: &Store| {
+            (16..59).for_each(|n| assert_eq!(written(store, n), Blocks::first(MIB), "{n}"));
+            assert_eq!(written(store, 59), Blocks::first(Bytes::kib(8)));
+            (60..64).for_each(|n| assert_eq!(written(store, n), Blocks::NONE, "{n}"));
+        };
+        let mut store = open(&mut disks).unwrap().store;
+        check(&store);
+        store.note_length(id, Bytes::mib(64));
+        assert!(commit(&mut store, &mut disks));
+        check(&store);
+        check(&open(&mut disks).unwrap().store);
+    }
+}
+
 /// What is recorded while nobody says what time it is has no age: it is not taken for old because what
 /// follows has one.
 #[test]

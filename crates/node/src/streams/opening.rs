@@ -146,7 +146,7 @@ impl Node {
             return Err(error);
         }
         // Asked again after a while, it may find another end than at first.
-        let unclear = self.core.writes.ends.unclear(&self.core.store, volume);
+        let unclear = self.core.writes.ends.unclear_for(&self.core.store, volume, start);
         if unclear.is_some() {
             return Err(Error::VolumeBusy { name: String::from(name), streams: 0 });
         }

@@ -44,19 +44,21 @@ impl Node {
         if let Some(name) = needed.into_iter().find(|name| is_being_cleared(name)) {
             return unclear(name).map(|(block, _)| block);
         }
+        let is_ring = |name: &str| store.find(name).is_some_and(store::Volume::is_ring);
         // A writer has found it clear; and what would be refused anyway is not prepared.
         let prepares = |name| self.writer_of(name).is_none() && self.core.read_only().is_none();
         match op {
             Op::Staged(op) => self.unclear_before(op),
             Op::VolumeExtend { name, length } => {
                 let (block, end) = unclear(name)?;
-                (*length > end && prepares(name)).then_some(block)
+                (*length > end && prepares(name) && !is_ring(name)).then_some(block)
             }
             _ => {
                 // It may go anywhere, and write what it finds there.
-                let name = opened_to_write(op)?;
-                let (block, _) = unclear(name)?;
-                prepares(name).then_some(block)
+                let (name, start) = opened_to_write(op)?;
+                let volume = store.find(name)?.id();
+                let block = writes.ends.unclear_for(store, volume, start)?;
+                prepares(name).then_some((volume, block))
             }
         }
     }
@@ -97,14 +99,16 @@ impl Node {
     }
 }
 
-/// The volume that is opened by this for a stream that writes.
-fn opened_to_write(op: &Op) -> Option<&str> {
-    let (name, mode) = match op {
-        Op::StreamOpen { volume, mode, .. } | Op::WindowOpen { volume, mode, .. } => (volume, mode),
-        Op::Open { opening, .. } => (&opening.volume, &opening.mode),
+/// The volume that is opened by this for a stream that writes, and where that begins.
+fn opened_to_write(op: &Op) -> Option<(&str, Bytes)> {
+    let (name, mode, start) = match op {
+        Op::StreamOpen { volume, mode, start, .. } | Op::WindowOpen { volume, mode, start, .. } => {
+            (volume, mode, start)
+        }
+        Op::Open { opening, .. } => (&opening.volume, &opening.mode, &opening.start),
         _ => return None,
     };
-    mode.writes().then_some(name)
+    mode.writes().then_some((name, *start))
 }
 
 /// The volumes, by name, of which no write may be behind when this is done.

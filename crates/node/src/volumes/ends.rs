@@ -10,7 +10,9 @@
 //! failed. They are in no record, and nobody reads them, before the end has come to them
 //! ([`Writes::raise`](super::writes::Writes::raise), `Volume::before_end` of the store).
 //!
-//! Invariant: where a stream that writes is open, the end hides nothing that was there before it.
+//! Invariant: where a stream that writes is open, the end hides nothing that was there before it, but for
+//! one on a ring that began before the end: it writes the block that the end is in itself
+//! ([`Ends::unclear_for`]).
 //!
 //! A block may hide something where the pool was opened with it, after a cut, after a write that has
 //! failed, and after a stream: until all of it was written once more.
@@ -64,6 +66,15 @@ impl Ends {
         (known == block && end > block && was_written).then_some((block, end))
     }
 
+    /// The same, where it matters to a stream that would write from `start` on. A ring is gone on with in
+    /// front of its end, too, where all of that block is written once more: it may go on where the disk
+    /// cannot read it.
+    pub fn unclear_for(&self, store: &Store, volume: VolumeId, start: Bytes) -> Option<Bytes> {
+        let (block, end) = self.unclear(store, volume)?;
+        let is_ring = store.volume(volume)?.is_ring();
+        (!is_ring || start >= end).then_some(block)
+    }
+
     /// How much of this block is the volume's: no less than what was written to it since it hides
     /// nothing.
     pub fn upto(&self, store: &Store, volume: VolumeId, block: Bytes) -> Bytes {
@@ -74,9 +85,8 @@ impl Ends {
     }
 }
 
-/// Where the volume ends, and the block that this is in; none of a ring, which ends where its one writer
-/// is, and that begins at a whole block.
+/// Where the volume ends, and the block that this is in.
 fn end(store: &Store, volume: VolumeId) -> Option<(Bytes, Bytes)> {
-    let found = store.volume(volume).filter(|found| !found.is_ring())?;
-    Some((found.length(), found.length().round_down(BLOCK_MIN)))
+    let length = store.volume(volume)?.length();
+    Some((length, length.round_down(BLOCK_MIN)))
 }

@@ -4,8 +4,8 @@
 use crate::driver::*;
 use disk::Kind;
 use node::{Access, Contract, DiskAction, Error, Mode, Op, Placement, Region, Reply, StreamId};
-use store::StoreError;
-use units::{Bytes, Duration, Instant, Rate};
+use store::{Store, StoreError};
+use units::{Bytes, Direction, Duration, Instant, Rate};
 
 const PART: Bytes = Bytes::kib(256);
 const SIZE: Bytes = Bytes::mib(48);
@@ -27,10 +27,14 @@ fn ring(disks: usize) -> Driver {
 
 /// The same on a disk that has many commands at a time.
 fn deep_ring() -> Driver {
+    ring_in(deep(), SIZE)
+}
+
+fn deep() -> Setup {
     let mut setup = Setup::new(1).with(|config| config.commit_interval = ms(100));
     let Kind::Linear(linear) = &mut setup.profiles[0].kind else { panic!("as it was made") };
     linear.depth = 32;
-    ring_in(setup, SIZE)
+    setup
 }
 
 fn ring_in(setup: Setup, size: Bytes) -> Driver {
@@ -311,6 +315,118 @@ fn a_read_that_is_overtaken_by_the_ring_is_a_gap() {
     }
     let now = held(&driver).0;
     assert_eq!(driver.wait(plain), Err(Error::GivenUp { start: now }));
+}
+
+/// The ring is gone on with behind its end, in whole blocks: what it ended with is still there, with
+/// zeros up to these.
+fn assert_zeros_behind(driver: &mut Driver, end: Bytes, contract: Contract) {
+    let start = end.round_up(contract.block);
+    let stream = match driver.ask(open("ring", Mode::Write, contract, start)) {
+        Ok(Reply::Stream { stream, .. }) => stream,
+        other => panic!("{other:?}"),
+    };
+    record(driver, stream, start + contract.block);
+    driver.done_durable(stream);
+    assert_eq!(held(driver).1, start + contract.block);
+    let from = end.round_down(Bytes::MIB);
+    let mut found = Vec::new();
+    while from + Bytes::new(found.len() as u64) < start {
+        let at = from + Bytes::new(found.len() as u64);
+        found.extend(driver.read("ring", at, (start - at).min(Bytes::MIB)).unwrap());
+    }
+    let (recorded, behind) = found.split_at((end - from).as_usize());
+    assert!(recorded == expected(from, end - from), "what was acknowledged");
+    let shown = behind.iter().position(|&byte| byte != 0);
+    assert_eq!(shown, None, "bytes that were never acknowledged, so far behind the end");
+    driver.close(stream).unwrap();
+}
+
+/// The free space of the disk is in pieces of 2 MiB.
+fn in_pieces(store: &mut Store) {
+    let placement = Placement::default();
+    let volumes: Vec<_> =
+        (0..).map_while(|n| store.create(&n.to_string(), Bytes::mib(2), &placement).ok()).collect();
+    volumes.iter().step_by(2).for_each(|volume| store.delete(*volume).unwrap());
+}
+
+/// Of a block in two runs the second one was written and committed, and the first one was not yet, when
+/// the power failed: the ring ends in the first run. Then it is gone on with behind that block.
+#[test]
+fn a_run_that_a_crash_left_behind_the_end_does_not_come_back() {
+    let (size, block) = (Bytes::mib(96), Bytes::mib(4));
+    let mut setup = Setup { before: in_pieces, ..deep() };
+    (setup.config.memory, setup.config.commit_interval) = (Bytes::mib(128), ms(1000));
+    let mut driver = setup.open();
+    let placement = Placement { run: block, ..Placement::default() };
+    let (name, access) = (String::from("ring"), Access::default());
+    driver.done(Op::RingCreate { name, size, placement, access, keep: None });
+    let contract = contract(Rate::per_second(1 << 20), block, Bytes::ZERO);
+    let end = Bytes::MIB + Bytes::new(100);
+    for round in 0..2 {
+        // The second time in places that were written before.
+        let start = size * round;
+        let writer = match driver.ask(open("ring", Mode::Write, contract, held(&driver).1)) {
+            Ok(Reply::Stream { stream, .. }) => stream,
+            other => panic!("{other:?}"),
+        };
+        record(&mut driver, writer, start + end);
+        assert_eq!(driver.done_durable(writer), start + end);
+        let [first, behind] = [start, start + Bytes::MIB].map(|at| driver.place("ring", at));
+        assert_eq!(behind, first + Bytes::MIB, "of the same run");
+        driver.slow_at(DISK, first..first + block / 2, Duration::from_secs(1000));
+        record(&mut driver, writer, start + block);
+        driver.run(Duration::from_secs(20));
+        let second = driver.node.volume("ring").unwrap();
+        assert_eq!(second.length, start + end, "the first run is on its way");
+        driver = driver.after_a_power_cut();
+        assert_eq!(held(&driver).1, start + end);
+        assert_zeros_behind(&mut driver, start + end, contract);
+    }
+}
+
+/// A part of a block was synced, and the whole block was written when everything was gone at once: the
+/// 4 KiB in which the ring ends have bytes behind the end.
+#[test]
+fn bytes_of_the_block_that_a_ring_ends_in_do_not_come_back() {
+    let end = Bytes::new(100);
+    let killed = || {
+        let mut driver = ring_in(Setup::new(1), SIZE * 4);
+        let writer = driver.writer("ring", camera());
+        record(&mut driver, writer, end);
+        driver.done_durable(writer);
+        record(&mut driver, writer, PART);
+        driver.run(ms(200));
+        let place = driver.place("ring", Bytes::ZERO);
+        driver.disks.iter_mut().for_each(|disk| disk.flush());
+        let driver = driver.after_a_power_cut();
+        assert_eq!(held(&driver).1, end, "nothing more was committed");
+        assert!(driver.disks[0].read(place, PART) == expected(Bytes::ZERO, PART), "but written");
+        (driver, place)
+    };
+    assert_zeros_behind(&mut killed().0, end, camera());
+    // A writer that writes the block again needs nothing of it: also where the disk cannot read it.
+    let (mut driver, place) = killed();
+    driver.break_at(DISK, place..place + Bytes::kib(4), Some(Direction::Read));
+    let behind = opened(&mut driver, Mode::Write, PART);
+    assert!(matches!(behind, Err(Error::Device { .. })), "{behind:?}");
+    let writer = opened(&mut driver, Mode::Write, Bytes::ZERO).unwrap();
+    record(&mut driver, writer, PART * 2);
+    driver.done_durable(writer);
+    driver.disks[0].troubles.clear();
+    check_held(&mut driver);
+}
+
+/// The same without a crash: a program fills more of its room than it says, and goes.
+#[test]
+fn what_the_writer_of_a_ring_filled_and_never_said_is_not_read() {
+    let mut driver = ring(1);
+    let writer = driver.writer("ring", camera());
+    let room = driver.ask(Op::StreamRoom { stream: writer, len_max: PART });
+    let Ok(Reply::Room { room }) = room else { panic!("{room:?}") };
+    driver.memory.put(room.offset, &expected(Bytes::ZERO, Bytes::new(3000)));
+    driver.done(Op::StreamWrite { stream: writer, len: Bytes::new(100) });
+    driver.close(writer).unwrap();
+    assert_zeros_behind(&mut driver, Bytes::new(100), camera());
 }
 
 #[test]

@@ -127,6 +127,9 @@ impl Disk {
         assert!(is_blocks(offset) && is_blocks(bytes.len() as u64) && !bytes.is_empty());
         assert!(offset + bytes.len() as u64 <= self.capacity, "write beyond the disk");
         put(&mut self.view, offset, &bytes);
+        // The disk takes a sector anew.
+        let written = offset / BLOCK as u64..(offset + bytes.len() as u64) / BLOCK as u64;
+        self.unreadable.retain(|block| !written.contains(block));
         self.writes += 1;
         self.pending.push(Pending { number: self.writes, offset, bytes: Arc::new(bytes) });
     }
