@@ -62,3 +62,4 @@ mod timely;
 pub mod tls;
 mod tokens;
 mod view;
+mod was_late;
