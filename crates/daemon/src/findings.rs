@@ -172,7 +172,7 @@ fn of_disk(disk: &Disk, found: &mut Vec<Finding>) {
 
 /// A disk that has no room left, or will soon have none. One that was given to rings is full by
 /// intent: they never need more.
-fn of_room(disk: &Disk, status: &Status) -> Option<Finding> {
+pub(crate) fn of_room(disk: &Disk, status: &Status) -> Option<Finding> {
     let (capacity, free) = (disk.capacity_bytes, disk.free_bytes);
     let number = usize::from(disk.disk);
     // A thin ring takes what is free, as other thin volumes do.
@@ -397,7 +397,7 @@ const SILENT_AFTER: Duration = Duration::from_secs(60);
 const IDLE_AFTER: Duration = Duration::from_secs(600);
 
 /// A writer that was slowed once within this time hands over bytes that waited for its stream to be opened.
-const CATCHES_UP: Duration = Duration::from_secs(60);
+const CATCHES_UP: Duration = Duration::from_secs(10);
 
 /// What a writer that was slowed would have to ask for at least: a tenth more than it has. Whoever was slowed
 /// once, and has written less than its rate since, had something left to hand over.
@@ -528,8 +528,8 @@ pub(crate) mod tests {
         let young = |throttled: u64| {
             let mut status = sound();
             status["streams"][0]["throttled"] = json!(throttled);
-            status["streams"][0]["moved_bytes"] = json!(90_000_000);
-            status["streams"][0]["open_ns"] = json!(59_000_000_000_u64);
+            status["streams"][0]["moved_bytes"] = json!(15_000_000);
+            status["streams"][0]["open_ns"] = json!(9_000_000_000_u64);
             overview_of(&status).findings.len()
         };
         assert_eq!((young(1), young(2)), (0, 1), "it hands over what had waited");
