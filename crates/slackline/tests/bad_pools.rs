@@ -92,7 +92,7 @@ fn a_missing_disk_of_two_is_asked_for() {
     refused(&dir, &disks[..1], &["test", "disk 1", "2 disks"]);
     let twice = [disks[0].clone(), disks[0].clone()];
     let Err(ran) = dir.try_serve(&twice, &[]) else { panic!("one disk is not two") };
-    ran.failed(1, &[&disks[0]]);
+    ran.failed(2, &[&disks[0], "is named twice"]);
 }
 
 #[test]
