@@ -4,6 +4,7 @@
 #   make test    formatting, lints, all tests, the rules of the house, docs, and `make short`
 #   make short   every other target, as short as it can be: does it run at all?
 #   make install the command, its libraries, man pages, completions and unit, below PREFIX
+#   make uninstall  removes them again; settings, keys and pools stay
 #   make deb     the same as a package for this Debian: target/slackline_VERSION_ARCH.deb
 #   make package-test  that package in a clean Debian: installed, used, upgraded, purged
 #   make wheel   the package for Python: built by maturin, installed, tested as it is then
@@ -21,7 +22,7 @@
 #   make clean   remove what was built
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo test checks short install deb package-test wheel bench rwrt lab soak mutants fmt clean
+.PHONY: demo test checks short install uninstall deb package-test wheel bench rwrt lab soak mutants fmt clean
 
 # One target directory and one profile, so that tests, lints and docs share
 # what they can. PROFILE: how cargo builds what the targets below run; `dev` is what
@@ -84,6 +85,12 @@ install:
 	$(BUILD_PACKAGED)
 	$(if $(DESTDIR),,$(if $(filter 0,$(shell id -u)),,sudo)) \
 		scripts/install $(PREFIX) $(BUILT)
+
+# What install has laid down with the same PREFIX.
+uninstall:
+	$(BUILD_PACKAGED)
+	$(if $(DESTDIR),,$(if $(filter 0,$(shell id -u)),,sudo)) \
+		scripts/uninstall $(PREFIX) $(BUILT)
 
 # scripts/package says what is in it. package-test needs root and a mirror of Debian, once.
 deb:

@@ -309,6 +309,12 @@ impl Options {
                 next_step: "leave out plain_tcp, or the certificate".into(),
             });
         }
+        if is_plain && self.listen.is_none() && self.nbd_listen.is_none() {
+            return Err(ConfigError {
+                what: "plain_tcp says how to listen, and nothing says where".into(),
+                next_step: "add listen or nbd_listen, or leave out plain_tcp".into(),
+            });
+        }
         let listen = Listen { http: self.listen, nbd: self.nbd_listen, certificate, is_plain };
         let quota = self.quota.unwrap_or_default().settled();
         if let Some(what) = quota.wrong() {

@@ -173,6 +173,7 @@ pub fn file_facts(volume: VolumeStatus, quotas: &Quotas) -> api::FileFacts {
         kind: kind_told(volume.ownership),
         owner: quotas.owner_told(volume.ownership),
         size_bytes: volume.size,
+        taken_bytes: volume.placement.thin.then_some(volume.taken),
         length_bytes: volume.length,
         start_bytes: volume.start.unwrap_or(Bytes::ZERO),
         times: volume.times.map(times_told),

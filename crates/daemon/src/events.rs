@@ -11,7 +11,7 @@ mod hook;
 
 use crate::limits::{EVENTS_KEPT, EVENTS_PER_LOOK};
 use crate::lock::Mutex;
-pub use hook::Hook;
+pub use hook::{Hook, cannot_be_run};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -384,15 +384,15 @@ fn others(device: &BlockDevice, profile: &Profile) -> Duration {
 fn notes(device: &BlockDevice, profile: &Profile, given: bool) -> Vec<String> {
     let name = &device.name;
     let mut notes = vec![format!(
-        "others use {name} as they like: what they have in it when a read under contract comes \
-         goes first; `slackline files` counts when that was more than contracts allow for"
+        "programs without a contract use {name} as well: a read under contract waits for what {name} is \
+         doing for them; `slackline files` counts the reads that waited longer than contracts allow for"
     )];
     if !matches!(device.scheduler.as_str(), "mq-deadline" | "bfq") {
         let scheduler = if device.scheduler.is_empty() { "none" } else { &device.scheduler };
         notes.push(format!(
-            "the kernel's scheduler on it is {scheduler}, which knows no classes: all that others \
-             have waiting goes first; `echo mq-deadline > /sys/block/{name}/queue/scheduler` puts \
-             reads under contract before it"
+            "the kernel's scheduler of {name} is {scheduler}, which knows no classes, so that a read under \
+             contract waits for all requests that came before it; \
+             `echo mq-deadline > /sys/block/{name}/queue/scheduler` has it served before them"
         ));
     }
     let permitted = std::thread::spawn(|| engine::io_class(IoClass::RealTime)).join();
@@ -404,8 +404,8 @@ fn notes(device: &BlockDevice, profile: &Profile, given: bool) -> Vec<String> {
     }
     if !given {
         notes.push(format!(
-            "its profile was measured in some seconds beside whatever was going on ({}); \
-             `slackline disk profile` measures better, and [[files.device]] names what it wrote",
+            "the profile of {name} was measured within seconds while others used it ({}); measure it with \
+             `slackline disk profile -o FILE`, and name the file under [[files.device]]",
             profile.source
         ));
     }

@@ -6,7 +6,8 @@
 mod disks;
 mod making;
 
-use disks::{is_on_one_that_hangs, of_disk, of_host, of_room};
+pub(crate) use disks::of_room;
+use disks::{is_on_one_that_hangs, of_disk, of_host};
 pub use making::SOON_FULL;
 use making::{broken, look, on};
 use report::{counted, quoted, span, stream_on};
@@ -274,7 +275,7 @@ const SILENT_AFTER: Duration = Duration::from_secs(60);
 const IDLE_AFTER: Duration = Duration::from_secs(600);
 
 /// A writer that was slowed once within this time hands over bytes that waited for its stream to be opened.
-const CATCHES_UP: Duration = Duration::from_secs(60);
+const CATCHES_UP: Duration = Duration::from_secs(10);
 
 /// What a writer that was slowed would have to ask for at least: a tenth more than it has. Whoever was slowed
 /// once, and has written less than its rate since, had something left to hand over.
@@ -405,8 +406,8 @@ pub(crate) mod tests {
         let young = |throttled: u64| {
             let mut status = sound();
             status["streams"][0]["throttled"] = json!(throttled);
-            status["streams"][0]["moved_bytes"] = json!(90_000_000);
-            status["streams"][0]["open_ns"] = json!(59_000_000_000_u64);
+            status["streams"][0]["moved_bytes"] = json!(15_000_000);
+            status["streams"][0]["open_ns"] = json!(9_000_000_000_u64);
             overview_of(&status).findings.len()
         };
         assert_eq!((young(1), young(2)), (0, 1), "it hands over what had waited");

@@ -63,3 +63,4 @@ mod timely;
 pub mod tls;
 mod tokens;
 mod view;
+mod was_late;

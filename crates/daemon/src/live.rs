@@ -8,12 +8,13 @@ use crate::limits::{WATCHERS_MAX, WATCHERS_PER_USER};
 use crate::lock::Mutex;
 use crate::people::Peer;
 use crate::pool::Entry;
+use crate::was_late::WasLate;
 use history::{Kept, STEP};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
-use wire::control::History;
+use wire::control::{Disk, Finding, History};
 use wire::{Code, Problem};
 
 /// A user, and whether it is by his tokens: whoever holds one does not keep him out.
@@ -22,6 +23,7 @@ type Who = (u32, bool);
 /// The last hours, and those who watch.
 pub struct Live {
     kept: Kept,
+    was_late: Mutex<WasLate>,
     watchers: Mutex<HashMap<Who, usize>>,
     stopping: watch::Receiver<bool>,
 }
@@ -29,7 +31,12 @@ pub struct Live {
 impl Live {
     /// With what was kept in this directory.
     pub fn new(state: Option<PathBuf>, stopping: watch::Receiver<bool>) -> Arc<Self> {
-        Arc::new(Self { kept: Kept::new(state), watchers: Mutex::default(), stopping })
+        Arc::new(Self {
+            kept: Kept::new(state),
+            was_late: Mutex::default(),
+            watchers: Mutex::default(),
+            stopping,
+        })
     }
 
     /// Records what the disks do until the daemon stops.
@@ -53,6 +60,11 @@ impl Live {
     /// The last day.
     pub fn history(&self) -> History {
         self.kept.told()
+    }
+
+    /// What is to be told of requests that were late, as far as somebody looked since.
+    pub fn was_late(&self, disks: &[Disk]) -> Vec<Finding> {
+        self.was_late.lock().look(std::time::Instant::now(), disks)
     }
 
     /// One more of this user's watches, if he may.

@@ -7,6 +7,7 @@
 //! user and direction, not told one by one, and beyond [`GROUPS_MAX`] of these all others are
 //! summed as one.
 
+use crate::findings;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use prometheus_client::collector::Collector;
@@ -86,7 +87,7 @@ impl Collector for Figures {
         let mut told = Told { encoder };
         let Self(status) = self;
         pool(&mut told, status)?;
-        disks(&mut told, &status.disks)?;
+        disks(&mut told, status)?;
         streams(&mut told, &status.streams)?;
         services(&mut told, &status.volumes)?;
         host(&mut told, status)
@@ -179,7 +180,8 @@ fn pool(told: &mut Told<'_>, status: &Status) -> fmt::Result {
     told.gauge(warnings, alone(status.warnings.len() as f64))
 }
 
-fn disks(told: &mut Told<'_>, disks: &[Disk]) -> fmt::Result {
+fn disks(told: &mut Told<'_>, status: &Status) -> fmt::Result {
+    let disks = &status.disks;
     let names: Vec<String> = disks.iter().map(|disk| disk.disk.to_string()).collect();
     let labels = |at: usize| vec![("disk", &*names[at]), ("device", &*disks[at].device)];
     let gauges: [Of<Disk, f64>; 9] = [
@@ -221,6 +223,13 @@ fn disks(told: &mut Told<'_>, disks: &[Disk]) -> fmt::Result {
             disks.iter().enumerate().map(|(at, disk)| (labels(at), value(disk))),
         )?;
     }
+    let full =
+        "1 while `slackline status` tells that the disk has no room, or soon has none, else 0.";
+    let is_full = |disk| f64::from(u8::from(findings::of_room(disk, status).is_some()));
+    told.gauge(
+        ("disk_full", full),
+        disks.iter().enumerate().map(|(at, disk)| (labels(at), is_full(disk))),
+    )?;
     let counters: [Of<Disk, u64>; 5] = [
         ("disk_late_requests", "Requests under contract not done by their deadline.", |disk| {
             disk.late_requests

@@ -11,6 +11,7 @@ use crate::findings;
 use crate::http::bad_query;
 use crate::live::Watcher;
 use crate::quotas::Peer;
+use crate::was_late;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
@@ -47,7 +48,8 @@ fn seen(control: &Control, peer: &Peer) -> api::Overview {
     let (pool, shown) = (&*control.entry.0, control.shown(peer));
     let policy = convert::policy(&shown);
     let status = convert::status(pool, shown, &control.sessions, &control.quotas, control.since);
-    findings::overview(status, policy)
+    let late = control.live.was_late(&status.disks);
+    was_late::told(findings::overview(status, policy), late)
 }
 
 /// Show everything at one instant with what a person should know of it: of volumes and streams,

@@ -739,7 +739,7 @@ mod tests {
             Error::ReadOnly { disk, error },
             Error::Store(StoreError::BadName { name: "a/b".into() }),
             Error::Store(StoreError::DiskTwice { disk }),
-            Error::Store(StoreError::MetadataFull { needed: asked, room: free }),
+            Error::Store(StoreError::MetadataFull { needed: asked, room: free, most: None }),
         ];
         for error in &errors {
             let problem = of(error);

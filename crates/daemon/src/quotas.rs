@@ -640,6 +640,27 @@ impl Quotas {
         Ok(Place { quotas: Arc::clone(self), holders, is_by_token, requests, memory, highest })
     }
 
+    /// Refuses a volume a priority that the user's own requests may not state: all that do not state any
+    /// would have it. What takes a service away is never refused.
+    pub fn over_priority(&self, peer: &Peer, service: node::Service) -> Option<Box<Problem>> {
+        let node::Service::BestEffort(asked) = service else { return None };
+        let may = |limits: QuotaLimits| limits.priority.map(crate::priority::priority);
+        let over = |most: &Priority| asked < *most && asked < Priority::Normal; // the later, the lower
+        self.holders(peer).into_iter().find_map(|holder| {
+            let most = may(self.limits(holder)).filter(over)?;
+            let (who, section) = (self.called(holder), self.section(holder));
+            let (asked, most) = (called(asked), called(most));
+            Some(Box::new(Problem::new(
+                Code::Quota,
+                format!("{who} may have priority {most} at the most, and {asked} is asked for"),
+                format!(
+                    "ask for `--priority {most}`, or have {section} priority raised in the daemon's \
+                     configuration"
+                ),
+            )))
+        })
+    }
+
     /// As many of a holder's best-effort connections as may have come by token: half of what it
     /// may have, so that the others are there for who made the token. An administrator without a
     /// limit of his own has everybody's for that.
@@ -670,6 +691,15 @@ impl Quotas {
                  raised in the daemon's configuration"
             ),
         )
+    }
+}
+
+/// A priority as settings have it.
+fn called(priority: Priority) -> &'static str {
+    match priority {
+        Priority::Interactive => "interactive",
+        Priority::Normal => "normal",
+        Priority::Background => "background",
     }
 }
 

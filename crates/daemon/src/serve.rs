@@ -171,7 +171,8 @@ pub async fn serve(
         options;
     let threads = TimelyThreads::start(timely).map_err(ServeError::Runtime)?;
     let descriptors = descriptors::raise();
-    let warnings: Vec<String> = descriptors::warning(descriptors).into_iter().collect();
+    let hook = event_hook.as_deref().and_then(crate::events::cannot_be_run);
+    let warnings: Vec<String> = descriptors::warning(descriptors).into_iter().chain(hook).collect();
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let door = Door::new(connections_for(descriptors));
     let listeners = claim.listen(mode).map_err(ServeError::Socket)?;

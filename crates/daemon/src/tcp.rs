@@ -84,14 +84,19 @@ impl Listen {
         let failed = |what: &dyn std::fmt::Display| TlsError {
             what: format!("{flag} {at}: {what}"),
             next_step: "give an address of this machine and a free port, as 192.0.2.7:10809",
+            of_settings: false,
         };
-        let addresses: Vec<SocketAddr> =
-            at.to_socket_addrs().map_err(|error| failed(&error))?.collect();
+        // What no address can be is told apart from a name that is not known for now.
+        let unread = |error: std::io::Error| TlsError {
+            of_settings: error.kind() == std::io::ErrorKind::InvalidInput,
+            ..failed(&error)
+        };
+        let addresses: Vec<SocketAddr> = at.to_socket_addrs().map_err(unread)?.collect();
         let is_far = |address: &&SocketAddr| !address.ip().is_loopback();
         if let Some(far) = addresses.iter().find(is_far).filter(|_| self.is_plain) {
             let what = format!("{flag} {at}: {} can be reached from other machines", far.ip());
             let next_step = "leave out --plain-tcp, or listen on 127.0.0.1 or ::1";
-            return Err(TlsError { what, next_step });
+            return Err(TlsError { what, next_step, of_settings: true });
         }
         let bound = std::net::TcpListener::bind(&*addresses).map_err(|error| failed(&error))?;
         bound.set_nonblocking(true).map_err(|error| failed(&error))?;

@@ -12,7 +12,7 @@
 use crate::limits::TLS_WITHIN;
 use crate::tokens::replace;
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::NoServerSessionStorage;
 use sha2::{Digest, Sha256};
@@ -48,6 +48,8 @@ pub struct TlsError {
     pub what: String,
     /// What to do.
     pub next_step: &'static str,
+    /// The settings themselves are wrong: to try again as they are is in vain.
+    pub of_settings: bool,
 }
 
 /// Where a certificate comes from.
@@ -107,14 +109,20 @@ impl Tls {
         let bad = |path: &Path, error: &dyn std::fmt::Display| TlsError {
             what: format!("{}: {error}", path.display()),
             next_step: "give a certificate and its key as PEM files, with --tls-cert and --tls-key",
+            of_settings: true,
+        };
+        // A file that is not there may come, as of a file system that is not mounted yet.
+        let unread = |path: &Path, error: pem::Error| TlsError {
+            of_settings: !matches!(error, pem::Error::Io(_)),
+            ..bad(path, &error)
         };
         let chain: Result<Vec<CertificateDer<'static>>, _> =
             CertificateDer::pem_file_iter(&certificate).and_then(Iterator::collect);
-        let chain = chain.map_err(|error| bad(&certificate, &error))?;
+        let chain = chain.map_err(|error| unread(&certificate, error))?;
         let first =
-            CertificateDer::from_pem_file(&trusted).map_err(|error| bad(&trusted, &error))?;
+            CertificateDer::from_pem_file(&trusted).map_err(|error| unread(&trusted, error))?;
         let fingerprint = fingerprint(&first);
-        let secret = PrivateKeyDer::from_pem_file(&key).map_err(|error| bad(&key, &error))?;
+        let secret = PrivateKeyDer::from_pem_file(&key).map_err(|error| unread(&key, error))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])
@@ -125,6 +133,7 @@ impl Tls {
         let hello = Hello::start().map_err(|error| TlsError {
             what: format!("no thread for TLS: {error}"),
             next_step: "permit more threads",
+            of_settings: false,
         })?;
         let acceptor = TlsAcceptor::from(Arc::new(config));
         Ok(Self { acceptor, fingerprint, trusted, hello: Arc::new(hello) })
@@ -172,14 +181,14 @@ fn own(state: Option<&Path>, names: Vec<String>) -> Result<[PathBuf; 3], TlsErro
                      --tls-key";
     let Some(state) = state else {
         let what = "there is no directory to keep a certificate in".into();
-        return Err(TlsError { what, next_step });
+        return Err(TlsError { what, next_step, of_settings: false });
     };
     let files = [CERTIFICATE, KEY, TRUSTED].map(|name| state.join(name));
     // The certificate is written last: where it is, the others are.
     if !files[0].exists() {
         make(state, names).map_err(|what| {
             let what = format!("no certificate can be made in {}: {what}", state.display());
-            TlsError { what, next_step }
+            TlsError { what, next_step, of_settings: false }
         })?;
     }
     Ok(files)

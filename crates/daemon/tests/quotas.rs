@@ -98,6 +98,30 @@ fn a_volumes_contract_counts_as_well() {
     daemon.client.reader("v", at(2), Bytes::ZERO).unwrap();
 }
 
+/// A user whose requests may not be interactive gave his volume that priority, and had it for all
+/// requests that state none.
+#[test]
+fn a_volume_is_given_no_priority_that_its_giver_may_not_state() {
+    let best_effort = |priority| Service::BestEffort { priority };
+    let [interactive, normal, background] =
+        [Priority::Interactive, Priority::Normal, Priority::Background].map(best_effort);
+    let held = daemon("[default]\npriority = 'normal'");
+    let error = held.client.volume_service("v", &interactive).unwrap_err();
+    assert_eq!(error.code(), Some(Code::Quota), "{error}");
+    assert!(error.next_step().contains("--priority normal"), "{}", error.next_step());
+    assert_eq!(held.client.volume("v").unwrap().service, normal, "as it was");
+    held.client.volume_service("v", &background).unwrap();
+    held.client.volume_service("v", &normal).unwrap();
+    // What takes a contract away is never refused.
+    let lower = daemon("[default]\npriority = 'background'");
+    lower.client.volume_service("v", &rate(1)).unwrap();
+    lower.client.volume_service("v", &normal).unwrap();
+    let error = lower.client.volume_service("v", &interactive).unwrap_err();
+    assert_eq!(error.code(), Some(Code::Quota), "{error}");
+    let free = daemon("[default]\npriority = 'interactive'");
+    free.client.volume_service("v", &interactive).unwrap();
+}
+
 /// A service is answered when it is durable, which may take long. Before, whoever opened or
 /// changed a stream, or took a contract for a handle, waited for the commits of others.
 #[test]

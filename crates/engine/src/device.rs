@@ -184,6 +184,10 @@ impl Device {
             }
             _ => false,
         };
+        // Nobody says that what is mounted may be destroyed, whichever name of it he gives.
+        if let Some(device) = behind_loop(path) {
+            return Err(PoolError::BehindLoop { path: path.to_owned(), device });
+        }
         let device = Self::open(spec, warnings).and_then(|mut device| {
             if !made && !force {
                 device.refuse_if_used()?;
@@ -292,6 +296,17 @@ fn check_sector(file: &File, path: &Path) -> Result<(), PoolError> {
         return Err(PoolError::LargeSectors { path: path.to_owned(), sector });
     }
     Ok(())
+}
+
+/// The loop device that gives this file as a block device, if there is one.
+fn behind_loop(path: &Path) -> Option<String> {
+    let path = path.canonicalize().ok()?;
+    let devices = std::fs::read_dir("/sys/block").ok()?.flatten();
+    let mut loops = devices.filter(|device| {
+        let backing = std::fs::read_to_string(device.path().join("loop/backing_file"));
+        backing.is_ok_and(|backing| Path::new(backing.trim_end_matches('\n')) == path)
+    });
+    Some(format!("/dev/{}", loops.next()?.file_name().to_string_lossy()))
 }
 
 /// Makes a file of `size` with its space reserved, or none at all. Nobody else may open

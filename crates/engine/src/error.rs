@@ -70,6 +70,13 @@ pub enum PoolError {
         /// What was found there.
         what: String,
     },
+    /// A loop device gives the file as a block device, which may be mounted.
+    BehindLoop {
+        /// Which file.
+        path: PathBuf,
+        /// Which device.
+        device: String,
+    },
     /// A new file needs a size.
     NoSize {
         /// Which file.
@@ -208,6 +215,12 @@ impl fmt::Display for PoolError {
             Self::NotADevice { path } => {
                 write!(f, "{} is neither a file nor a block device", path.display())
             }
+            Self::BehindLoop { path, device } => write!(
+                f,
+                "{} is what {device} holds, which may be mounted; choose another file, or let that go \
+                 first: `losetup -d {device}`",
+                path.display()
+            ),
             Self::HoldsData { path, what } => write!(
                 f,
                 "{} holds {what}; choose another one, or force it if that may be destroyed",

@@ -45,6 +45,7 @@ pub fn facts(volume: Volume) -> FileFacts {
         kind: volume.kind,
         owner: volume.owner,
         size_bytes: volume.size_bytes,
+        taken_bytes: volume.taken_bytes,
         length_bytes: volume.length_bytes,
         start_bytes: volume.ring.map_or(Bytes::ZERO, |ring| ring.start_bytes),
         times: volume.times,
@@ -52,13 +53,14 @@ pub fn facts(volume: Volume) -> FileFacts {
     }
 }
 
-/// What a file takes: the space that it has reserved. A ring that has given something up has no
+/// What a file takes: the space that it has reserved, or taken where it is thin. A ring that has given something up has no
 /// more than it holds, so that it takes less than it is long: by this `cp` and `tar` see that there is
 /// a hole, and ask where the bytes begin.
 fn space(facts: &FileFacts) -> Bytes {
+    let has = facts.taken_bytes.unwrap_or(facts.size_bytes);
     match facts.start_bytes {
-        Bytes::ZERO => facts.size_bytes,
-        start => facts.length_bytes.saturating_sub(start).min(facts.size_bytes),
+        Bytes::ZERO => has,
+        start => facts.length_bytes.saturating_sub(start).min(has),
     }
 }
 

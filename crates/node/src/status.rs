@@ -336,7 +336,7 @@ impl Node {
             ahead: self.given_up_ahead(volume),
             changes: core.writes.changes_of(volume.id()),
             placement: volume.placement().clone(),
-            extents: core.disks.iter().map(|disk| volume.extents_on(disk.index)).collect(),
+            extents: core.disks.iter().map(|disk| volume.taken_on(disk.index)).collect(),
             stretches: volume.stretches(),
             streams: self.streams.count_on(volume.id()) as u64,
             service,

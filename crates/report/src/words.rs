@@ -32,6 +32,7 @@ pub fn mend_path(kind: ErrorKind) -> &'static str {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             "make room there, or give another path"
         }
+        ErrorKind::AlreadyExists => "give another path, or remove what is there first",
         _ => "give another path; the kernel's log may say more",
     }
 }

@@ -1,12 +1,13 @@
 //! The engine's and the daemon's own errors as failures.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use daemon::config::ConfigError;
 use daemon::serve::ServeError;
 use daemon::socket::SocketError;
 use engine::PoolError;
 use node::DiskIndex;
 use std::path::{Path, PathBuf};
+use units::Bytes;
 
 impl From<PoolError> for Failure {
     fn from(error: PoolError) -> Self {
@@ -29,8 +30,9 @@ impl From<PoolError> for Failure {
             ),
             PoolError::Io { path, .. } if is_hidden(path) => Self::new(
                 error.to_string(),
-                "the unit does not see home directories: put the pool elsewhere, or set \
-                 `ProtectHome=no` with `systemctl edit slackline`",
+                "the unit does not see home directories, and has a /tmp and /var/tmp of its own: put \
+                 the pool elsewhere, or set `ProtectHome=no` or `PrivateTmp=no` with \
+                 `systemctl edit slackline`",
             ),
             PoolError::NoSize { path } => Self::new(
                 format!("{} does not exist", path.display()),
@@ -46,15 +48,28 @@ impl From<PoolError> for Failure {
             PoolError::Io { error: cause, .. } => {
                 Self::new(error.to_string(), report::mend_path(cause.kind()))
             }
+            // The unit does not try again with settings with which it never works.
+            PoolError::Option { .. } => Self { exit_code: USAGE, ..of_text(&error.to_string()) },
+            PoolError::Memory { asked, .. } if machine_memory().is_some_and(|all| *asked > all) => {
+                Self { exit_code: USAGE, ..of_text(&error.to_string()) }
+            }
             other => of_text(&other.to_string()),
         }
     }
 }
 
+/// How much memory this machine has, where the kernel says so.
+fn machine_memory() -> Option<Bytes> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Bytes::kib(kib))
+}
+
 /// Whether a daemon that systemd started is kept from this path, as the unit says.
 fn is_hidden(path: &Path) -> bool {
-    let homes = ["/home", "/root", "/run/user"];
-    std::env::var_os("INVOCATION_ID").is_some() && homes.iter().any(|home| path.starts_with(home))
+    let hidden = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
+    std::env::var_os("INVOCATION_ID").is_some() && hidden.iter().any(|it| path.starts_with(it))
 }
 
 /// A text of the store, which knows devices by number, about a device by path.
@@ -92,6 +107,7 @@ impl From<ServeError> for Failure {
         match error {
             ServeError::Socket(error) => error.into(),
             ServeError::Stop(error) => daemon::problem::of(&error).into(),
+            ServeError::Tcp(error) if error.of_settings => Self::usage(error.what, error.next_step),
             ServeError::Tcp(error) => Self::new(error.what, error.next_step),
             ServeError::Tokens(problem) => (*problem).into(),
             ServeError::Late => Self::new(

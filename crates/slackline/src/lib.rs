@@ -196,7 +196,9 @@ fn misused(mut error: clap::Error) -> ExitCode {
     let arguments = std::env::args_os().map(|it| it.to_string_lossy().into_owned());
     let may_be = matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::UnknownArgument);
     let together = apart(&arguments.collect::<Vec<_>>()).filter(|_| may_be);
+    let below = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(it)) if is_below_zero(it));
     let tip = together.map(|it| format!("write it without a space before the unit: {it}"));
+    let tip = tip.or_else(|| below.then(|| "give 0 or more: nothing here is below zero".into()));
     if let Some(tip) = &tip {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
@@ -214,6 +216,12 @@ fn misused(mut error: clap::Error) -> ExitCode {
         return Failure::usage(what, tip.unwrap_or_else(|| help.into())).report(true);
     }
     error.exit()
+}
+
+/// A negative number, of which clap says that it may come behind `--`, where it is no option's value.
+fn is_below_zero(argument: &str) -> bool {
+    let number = argument.strip_prefix('-');
+    number.is_some_and(|it| it.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// A number and its unit that came as two arguments, as they would be one.

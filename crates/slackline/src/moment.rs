@@ -172,7 +172,10 @@ impl Between {
         let end = match to {
             Some(to) => match is_behind(volume.recorded.as_ref(), to, &mut notes) {
                 true => volume.length_bytes,
-                false => ends((&volume.name, otherwise), to, find(to)?, &mut notes)?,
+                false => {
+                    let from = self.from.map(|from| from.at);
+                    ends((&volume.name, otherwise), (from, to), find(to)?, &mut notes)?
+                }
             },
             None => volume.length_bytes,
         };
@@ -182,9 +185,19 @@ impl Between {
             notes.iter().for_each(|note| eprintln!("slackline: note: {note}"));
             return Ok((start, end));
         }
-        let what = format!("nothing of {} was recorded between these times", volume.name);
+        let part = self.from.zip(to).map(|(from, to)| (nanos(from.at), nanos(to)));
+        let begins = volume.recorded.as_ref().map(|recorded| recorded.begins_ns);
+        let what = match part.zip(begins).filter(|((_, to), begins)| to <= begins) {
+            Some(((from, to), begins)) => ends_before((told(from), told(to)), &told(begins)),
+            None => format!("nothing of {} was recorded between these times", volume.name),
+        };
         Err(Failure::new(what, shows(&volume.name)))
     }
+}
+
+/// Of a part that was asked for.
+fn ends_before((from, to): (String, String), begins: &str) -> String {
+    format!("the part asked for, {from} to {to}, ends before the recording begins at {begins}")
 }
 
 /// Whether what was recorded last was recorded before this time: then all of it was, also what was recorded
@@ -244,7 +257,7 @@ fn begins(
 
 fn ends(
     (name, otherwise): (&str, &str),
-    asked: Timestamp,
+    (from, asked): (Option<Timestamp>, Timestamp),
     found: Moment,
     notes: &mut Vec<String>,
 ) -> Result<Bytes, Failure> {
@@ -257,7 +270,10 @@ fn ends(
         }
         Moment::Before { begins_ns, .. } => {
             let begins = told(begins_ns);
-            let what = format!("{asked} is before the recording, which begins at {begins}");
+            let what = match from {
+                Some(from) => ends_before((told(nanos(from)), asked), &begins),
+                None => format!("{asked} is before the recording, which begins at {begins}"),
+            };
             Err(Failure::new(what, shows(name)))
         }
         Moment::Unknown => Err(unknown(name, otherwise)),

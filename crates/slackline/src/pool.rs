@@ -14,7 +14,7 @@ use client::control::{
     SuspectExtent, Verdict,
 };
 use disk::Profile;
-use engine::{BusSpec, CreateOptions, Created, DeviceSpec, Pool};
+use engine::{BusSpec, CreateOptions, Created, DeviceSpec, Pool, PoolError};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use store::{Finding, Report, Severity};
@@ -28,8 +28,8 @@ const MEASURE_MAX: Duration = Duration::from_secs(3_600);
 pub enum Command {
     /// Make a pool; what the devices hold is destroyed
     ///
-    /// Files and block devices are timed first, which takes some seconds and
-    /// writes to them.
+    /// Files and block devices are timed first, which takes some seconds, on slow ones half a
+    /// minute, and writes to them.
     Create {
         /// Its name
         name: String,
@@ -157,11 +157,15 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
                 )
             })?;
             let profile = profile.as_deref().map(read_profile).transpose()?;
-            let force = overwrite || may_overwrite(&name, &specs)?;
-            if measure.is_some_and(|time| time > MEASURE_MAX) {
-                let text = format!("--measure is longer than {MEASURE_MAX}");
-                return Err(Failure::usage(text, "give 1h or less, for example 5min"));
+            if let Some(time) = measure.filter(|time| time.is_zero() || *time > MEASURE_MAX) {
+                let text = format!("--measure {time} is no time to measure for");
+                return Err(Failure::usage(text, "give 1h at the most, for example 5min"));
             }
+            if size.is_some_and(|size| size.is_zero()) {
+                let next = "say how large each file shall be, as in --size 10GiB";
+                return Err(Failure::usage("--size 0 is no size", next));
+            }
+            let force = overwrite || may_overwrite(&name, &specs)?;
             let tell: fn(&Path, Duration) = |path, left| {
                 eprintln!("timing what commands of {} mostly cost: {left} left", path.display());
             };
@@ -205,7 +209,16 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
 /// Devices as a person writes them.
 pub fn specs(texts: &[String]) -> Result<Vec<DeviceSpec>, Failure> {
     let specs: Result<Vec<DeviceSpec>, _> = texts.iter().map(|text| text.parse()).collect();
-    Ok(specs?)
+    let specs = specs?;
+    // Also by another path.
+    let whole =
+        |spec: &DeviceSpec| spec.path().canonicalize().unwrap_or_else(|_| spec.path().to_owned());
+    let all: Vec<_> = specs.iter().map(whole).collect();
+    if let Some(twice) = (1..all.len()).find(|&at| all[..at].contains(&all[at])) {
+        let what = format!("{} is named twice", specs[twice].path().display());
+        return Err(Failure::usage(what, "name each disk once"));
+    }
+    Ok(specs)
 }
 
 /// The profile in a file.
@@ -213,7 +226,10 @@ pub fn read_profile(path: &Path) -> Result<Profile, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
     Profile::parse(&text).map_err(|error| {
         let what = format!("profile {}: {error}", path.display());
-        Failure::usage(what, "correct the profile, or leave --profile away")
+        Failure::usage(
+            what,
+            "give a file that `slackline disk profile -o FILE` wrote, or correct it",
+        )
     })
 }
 
@@ -605,7 +621,17 @@ fn check(specs: &[DeviceSpec], common: &Common) -> Result<(), Failure> {
     for warning in specs.iter().filter_map(|spec| engine::open_to_others(spec.path())) {
         eprintln!("slackline: warning: {warning}");
     }
-    let report = Pool::check(specs)?;
+    let report = Pool::check(specs).map_err(|error| {
+        let is_served = matches!(error, PoolError::InUse { .. });
+        let failure = Failure::from(error);
+        let next_step = match is_served {
+            true => "`slackline pool check` without a device asks the daemon that serves it; for a whole \
+                     check, stop that first"
+                .into(),
+            false => failure.next_step,
+        };
+        Failure { next_step, ..failure }
+    })?;
     let paths: Vec<PathBuf> = specs.iter().map(|spec| spec.path().to_owned()).collect();
     let is_sound = report.worst() != Some(Severity::Error);
     let kept_out = match is_sound {

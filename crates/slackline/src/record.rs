@@ -31,8 +31,8 @@ use units::Bytes;
 /// left alone unless --append or --overwrite says what to do with it; a ring is gone on with at its
 /// end. An
 /// interrupt ends the recording in order: what was read is written and synced.
-/// Where a program behind a pipe makes more than the contract lets pass, that is told at
-/// the end, and the exit code is 4. Where the input brings nothing, or this is stopped with ctrl-Z,
+/// Where a program behind a pipe makes more than the contract lets pass, it may lose what nobody
+/// takes meanwhile: that is told at the end, and the exit code is 4 (--copy says that it waits). Where the input brings nothing, or this is stopped with ctrl-Z,
 /// the daemon is told: the contract stays, for a day at the most. A program that is stopped by
 /// SIGSTOP cannot tell, and loses it after the daemon's `keep_alive`.
 #[derive(clap::Args)]
@@ -71,6 +71,11 @@ pub struct Args {
     /// Write over what is recorded, from the start
     #[arg(long)]
     overwrite: bool,
+    /// The input is a copy of something: it waits until its bytes are taken, and loses nothing. It is no
+    /// failure then that the contract slows it, and `slackline status` does not warn of it. A
+    /// regular file is one without this
+    #[arg(long)]
+    copy: bool,
     /// Write every durable offset to this file as it comes, a line each
     #[arg(long, value_name = "PATH")]
     ack_file: Option<PathBuf>,
@@ -95,7 +100,8 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     }
     let client = common.client()?;
     let (input, total) = open_input(args)?;
-    let (mut writer, start) = open(args, &client)?;
+    let holds = if input.loses() { client.clone() } else { client.buffered() };
+    let (mut writer, start) = open(args, &holds)?;
     // Another volume may come to have its name.
     let to_trim = args.trim.then(|| client.volume(&args.volume)).transpose()?;
     let acknowledging = acknowledge(args, writer.durability(), start)?;
@@ -116,7 +122,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let printed = output::print(text.as_bytes());
     // The first failure is the one to tell; a closed stream tells it once more.
     copied.and(finished).and(acknowledged).and(trimmed).and(printed)?;
-    slowed?.map_or(Ok(()), |slowed| slowed.tell())
+    slowed?.map_or(Ok(()), |slowed| Err(slowed.failure()))
 }
 
 /// A writer that stands at the offset where the recording starts.
@@ -158,12 +164,20 @@ fn trim(client: &Client, by_number: &str) -> Result<(), Failure> {
 }
 
 fn open_input(args: &Args) -> Result<(Input, Option<Bytes>), Failure> {
+    let of = |input: Input| if args.copy { input.waiting() } else { input };
     let Some(path) = args.file.as_deref().filter(|path| *path != Path::new("-")) else {
-        return Ok((Input::standard(), None));
+        return Ok((of(Input::standard()), None));
     };
     let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
-    let size = file.metadata().map_err(|error| Failure::file(path, &error))?.len();
-    Ok((Input::file(file), (size > 0).then(|| Bytes::new(size))))
+    let metadata = file.metadata().map_err(|error| Failure::file(path, &error))?;
+    if metadata.is_dir() {
+        return Err(Failure::new(
+            format!("{} is a directory", path.display()),
+            "name a file, or - for standard input",
+        ));
+    }
+    let size = metadata.len();
+    Ok((of(Input::file(file)), (size > 0).then(|| Bytes::new(size))))
 }
 
 /// Makes the volume where that was asked for, and finds where to start on it;

@@ -90,7 +90,8 @@ pub struct Args {
     /// [default: /var/lib/slackline as root, else $XDG_STATE_HOME/slackline]
     #[arg(long, value_name = "DIRECTORY")]
     state_dir: Option<PathBuf>,
-    /// Run this command for each event, with the event as JSON on its standard input
+    /// Run this command for each event, with the event as JSON on its standard input: the path of
+    /// a program, without arguments
     #[arg(long, value_name = "COMMAND")]
     event_hook: Option<PathBuf>,
     /// Say what happens as lines of text, as JSON, or to systemd's journal with fields: text, json or
@@ -111,6 +112,9 @@ pub struct Args {
 
 /// The machine's settings, which the unit names, too.
 const SETTINGS: &str = "/etc/slackline/slackline.toml";
+
+/// A host that is late by more is hardly one that keeps time: somebody may have mistaken the unit.
+const HOST_LATENCY_USUAL: Duration = Duration::from_secs(1);
 
 /// A setting as it is written on the command line.
 pub fn setting(text: &str) -> Result<(String, String), String> {
@@ -164,9 +168,14 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
         flags.or(file).settle(|| common.named_socket().unwrap_or_else(client::own_socket))?;
     log::start(settings.log_format, settings.log_level)
         .map_err(|error| Failure::new(format!("no thread for the log: {error}"), "try again"))?;
-    let specs: Result<Vec<DeviceSpec>, _> =
-        settings.disks.iter().map(|text| text.parse()).collect();
-    let specs = specs?;
+    let host_latency = settings.node.host_latency;
+    if host_latency > HOST_LATENCY_USUAL {
+        tracing::warn!(
+            "host_latency is {host_latency}: each request has to be done so much before its deadline, and \
+             windows are so much longer; few contracts fit, and no answer is promised sooner"
+        );
+    }
+    let specs: Vec<DeviceSpec> = crate::pool::specs(&settings.disks)?;
     let claim = Claim::new(&settings.socket)?;
     let shared_drive = settings.shared_drive;
     settings.files.realtime = realtime;

@@ -7,6 +7,7 @@ use crate::failure::{Failure, SLOWED};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, TrySendError};
@@ -16,7 +17,7 @@ use units::{Bytes, Duration, Rate};
 /// Longest piece that is read at once: what one frame carries.
 const PIECE: usize = wire::frame::BODY_MAX;
 /// What gave its bytes for less than this has no rate that one could ask for.
-const MEASURED: Duration = Duration::from_secs(5);
+const MEASURED: Duration = Duration::from_secs(2);
 /// A source that was slowed for less than this is not worth a word.
 const WORTH_TELLING: Duration = Duration::from_millis(100);
 
@@ -27,35 +28,49 @@ pub struct Source {
     pub pieces: Receiver<io::Result<Vec<u8>>>,
     /// Nanoseconds that it had a piece and nobody took it.
     held_up: Arc<AtomicU64>,
-    /// Where there is a program behind it that makes the bytes now.
-    is_live: bool,
+    loses: bool,
     began: Instant,
 }
 
 /// What is to be recorded.
 pub struct Input {
     from: Box<dyn Read + Send>,
-    is_live: bool,
+    /// It may lose what nobody takes in time: a program behind a pipe may make the bytes now. How
+    /// quick it is says nothing of that: a camera may give ten times its contract.
+    loses: bool,
 }
 
 impl Input {
-    /// A file: it waits for whoever reads it, and loses nothing.
-    pub fn file(file: impl Read + Send + 'static) -> Self {
-        Self { from: Box::new(file), is_live: false }
+    /// A file of the system. A regular file and a disk wait for whoever reads them.
+    pub fn file(file: File) -> Self {
+        let of = file.metadata().map(|metadata| metadata.file_type());
+        let waits = of.is_ok_and(|of| of.is_file() || of.is_block_device());
+        Self { from: Box::new(file), loses: !waits }
     }
 
-    /// Standard input: live where it is no file.
+    /// Standard input.
     pub fn standard() -> Self {
         let input = io::stdin();
-        let of = input.as_fd().try_clone_to_owned().and_then(|own| File::from(own).metadata());
-        let is_file = of.is_ok_and(|metadata| metadata.is_file());
-        Self { from: Box::new(input), is_live: !is_file }
+        let own = input.as_fd().try_clone_to_owned().map(File::from);
+        let loses = own.map_or(true, |own| Self::file(own).loses);
+        Self { from: Box::new(input), loses }
+    }
+
+    /// The same of which the user says that it waits, as a copy does.
+    #[must_use]
+    pub fn waiting(self) -> Self {
+        Self { loses: false, ..self }
+    }
+
+    /// Whether it may lose what nobody takes in time.
+    pub fn loses(&self) -> bool {
+        self.loses
     }
 }
 
 impl Source {
     /// Begins to read.
-    pub fn begin(Input { from: mut input, is_live }: Input) -> Self {
+    pub fn begin(Input { from: mut input, loses }: Input) -> Self {
         let (sender, pieces) = mpsc::sync_channel(1);
         let held_up = Arc::new(AtomicU64::new(0));
         let noted = Arc::clone(&held_up);
@@ -88,7 +103,7 @@ impl Source {
                 }
             }
         });
-        Self { pieces, held_up, is_live, began: Instant::now() }
+        Self { pieces, held_up, loses, began: Instant::now() }
     }
 
     /// Whether the source was slowed while it gave `bytes`, if that harms a source like it.
@@ -96,7 +111,7 @@ impl Source {
         let elapsed = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let for_so_long = Duration::from_nanos(self.held_up.load(Ordering::Relaxed));
         let of = Duration::from_nanos(elapsed);
-        self.is_live.then(|| Slowed::by(bytes, for_so_long, of)).flatten()
+        self.loses.then(|| Slowed::by(bytes, for_so_long, of)).flatten()
     }
 }
 
@@ -106,9 +121,6 @@ pub struct Slowed {
     for_so_long: Duration,
     /// The rate that it had while it was not held up; none where that was too short to tell.
     own: Option<Rate>,
-    /// It had more than twice what passed, all the time: it waits for whoever takes its
-    /// bytes, as `cat` does, and loses nothing.
-    is_copy: bool,
 }
 
 impl Slowed {
@@ -118,27 +130,25 @@ impl Slowed {
             return None;
         }
         let free = of.saturating_sub(for_so_long);
-        let is_copy = for_so_long > free;
         let own = (free >= MEASURED).then(|| rounded_up(Rate::of(bytes, free)));
-        Some(Self { for_so_long, own, is_copy })
+        Some(Self { for_so_long, own })
     }
 
-    /// Tells the person; a failure where the source is one that may have lost something.
-    ///
-    /// # Errors
-    /// [`SLOWED`]: what came is recorded, and the source may have lost something.
-    pub fn tell(&self) -> Result<(), Failure> {
-        let what = format!("the source was slowed for {}", self.for_so_long);
-        if self.is_copy {
-            eprintln!("slackline: note: {what}: it is quicker than the contract");
-            return Ok(());
-        }
+    /// What is told of it: what came is recorded, and the source may have lost something.
+    pub fn failure(&self) -> Failure {
+        let what = format!(
+            "the source was slowed for {}, and may have lost what nobody took meanwhile",
+            self.for_so_long
+        );
         let larger = match self.own {
             Some(own) => format!("--rate {}", own.to_string().replace(' ', "")),
             None => "a larger --rate".into(),
         };
-        let next_step = format!("what it gave is recorded; use {larger}, or a larger --burst");
-        Err(Failure { exit_code: SLOWED, ..Failure::new(what, next_step) })
+        let next_step = format!(
+            "what it gave is recorded; use {larger}, or a larger --burst; or say --copy where the \
+             source waits and loses nothing"
+        );
+        Failure { exit_code: SLOWED, ..Failure::new(what, next_step) }
     }
 }
 
@@ -155,8 +165,10 @@ fn rounded_up(rate: Rate) -> Rate {
 mod tests {
     use super::*;
 
+    /// A camera that gave four times its contract was taken for a copy: half of its film was lost,
+    /// and the command ended with 0.
     #[test]
-    fn a_camera_above_its_contract_is_told_its_rate_and_a_copy_is_not() {
+    fn a_camera_above_its_contract_is_told_its_rate_however_far_above() {
         let by = |mb: u64, held: u64, of: u64| {
             let (held, of) = (Duration::from_millis(held), Duration::from_millis(of));
             Slowed::by(Bytes::new(mb * 1_000_000), held, of)
@@ -165,15 +177,30 @@ mod tests {
         // Two minutes at 2 MB/s, of which the camera stood for 8.7 s: it makes 2.16.
         let camera = by(240, 8_700, 120_000).unwrap();
         assert_eq!(camera.own, Some(Rate::per_second(2_200_000)));
-        let failure = camera.tell().unwrap_err();
+        let failure = camera.failure();
         assert_eq!(failure.exit_code, SLOWED);
-        assert!(failure.what.contains("8.70 s"), "{}", failure.what);
+        assert!(failure.what.contains("8.70 s, and may have lost"), "{}", failure.what);
         assert!(failure.next_step.contains("--rate 2.20MB/s,"), "{}", failure.next_step);
         // What a pipe had in it at once is no rate.
-        let short = by(60, 110, 240).unwrap().tell().unwrap_err();
+        let short = by(60, 110, 240).unwrap().failure();
         assert!(short.next_step.contains("use a larger --rate,"), "{}", short.next_step);
-        let copy = by(240, 119_000, 120_000).unwrap();
-        assert!(copy.is_copy && copy.tell().is_ok());
+        let far_above = by(12, 7_550, 12_000).unwrap().failure();
+        assert_eq!(far_above.exit_code, SLOWED);
+        assert!(far_above.next_step.contains("--rate 2.70MB/s,"), "{}", far_above.next_step);
+        assert!(far_above.next_step.contains("--copy"), "{}", far_above.next_step);
+    }
+
+    /// What waits is what the system says that it is, or what the user does.
+    #[test]
+    fn a_regular_file_loses_nothing_and_a_pipe_may() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("film");
+        std::fs::write(&path, b"film").unwrap();
+        assert!(!Input::file(File::open(&path).unwrap()).loses());
+        let (end, _other) = io::pipe().unwrap();
+        let pipe = || Input::file(File::from(std::os::fd::OwnedFd::from(end.try_clone().unwrap())));
+        assert!(pipe().loses());
+        assert!(!pipe().waiting().loses());
     }
 
     #[test]
@@ -188,7 +215,8 @@ mod tests {
     #[test]
     fn every_piece_comes_however_late() {
         let bytes: Vec<u8> = (0..PIECE * 3 + 5).map(|at| at as u8).collect();
-        let source = Source::begin(Input::file(io::Cursor::new(bytes.clone())));
+        let input = Input { from: Box::new(io::Cursor::new(bytes.clone())), loses: false };
+        let source = Source::begin(input);
         std::thread::sleep(std::time::Duration::from_millis(20));
         let came: Vec<u8> = source.pieces.iter().flat_map(Result::unwrap).collect();
         assert!(came == bytes);

@@ -149,6 +149,10 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
 
 fn make(less: &Less, for_ever: bool, to: &To, common: &Common) -> Result<(), Failure> {
     let lasting = if for_ever { None } else { Some(less.lasting.unwrap_or(FOR)) };
+    if lasting.is_some_and(|lasting| lasting.is_zero()) {
+        let next = "say how long it shall be good, for example 30d, or --for-ever";
+        return Err(Failure::usage("a token that is good for no time lets nobody in", next));
+    }
     // As the daemon will hold it, before anything is asked.
     less.restrictions(lasting)?;
     let verbs = less.verbs.iter().map(|verb| match verb {

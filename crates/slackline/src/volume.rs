@@ -139,7 +139,8 @@ pub enum Command {
         #[arg(long, value_name = "TIME", group = "class", requires = "every")]
         within: Option<Duration>,
         /// With --within: the least time between two operations on the same disk
-        #[arg(long, value_name = "TIME", requires = "within")]
+        #[arg(long, value_name = "TIME", requires = "within", conflicts_with_all = ["priority",
+            "best_effort_rate"])]
         every: Option<Duration>,
         /// With a rate, the smallest operation that gets all of it; with --within, the
         /// largest that is answered in time
@@ -175,11 +176,15 @@ pub enum Command {
 pub struct Keep(Option<Duration>);
 
 impl FromStr for Keep {
-    type Err = units::ParseError;
+    type Err = String;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "off" => Ok(Self(None)),
-            age => age.parse().map(|age| Self(Some(age))),
+            "0" => Err("to keep all as long as there is room, say off".into()),
+            age => match age.parse() {
+                Ok(Duration::ZERO) => Err("to keep all as long as there is room, say off".into()),
+                age => age.map(|age| Self(Some(age))).map_err(|error| error.to_string()),
+            },
         }
     }
 }
@@ -428,20 +433,20 @@ pub fn contracts(volume: &Volume) -> String {
     let own = match volume.service {
         Service::BestEffort { .. } => String::new(),
         _ => format!(
-            "service    {}{}{}\n",
+            "served {}{}{}\n",
             service_words(&volume.service),
             no_promise(volume.promised),
             kept(&volume.account)
         ),
     };
-    own + &handles(&volume.handles)
+    own + &handles("a connection,", &volume.handles)
 }
 
 /// Connections with contracts of their own.
-fn handles(handles: &[Handle]) -> String {
+fn handles(what: &str, handles: &[Handle]) -> String {
     let line = |handle: &Handle| {
         let Handle { id, user, service, account } = handle;
-        format!("handle     {id} of {user}, {}{}\n", service_words(service), kept(account))
+        format!("{what} {id} of {user}, {}{}\n", service_words(service), kept(account))
     };
     handles.iter().map(line).collect()
 }
@@ -489,7 +494,7 @@ fn shown(volume: &Volume) -> String {
         no_promise(volume.promised),
         kept(&volume.account),
         given_by,
-    ) + &handles(&volume.handles)
+    ) + &handles("handle    ", &volume.handles)
 }
 
 /// Its size, and of a thin volume what it has of that.

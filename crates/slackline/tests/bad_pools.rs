@@ -92,7 +92,7 @@ fn a_missing_disk_of_two_is_asked_for() {
     refused(&dir, &disks[..1], &["test", "disk 1", "2 disks"]);
     let twice = [disks[0].clone(), disks[0].clone()];
     let Err(ran) = dir.try_serve(&twice, &[]) else { panic!("one disk is not two") };
-    ran.failed(1, &[&disks[0]]);
+    ran.failed(2, &[&disks[0], "is named twice"]);
 }
 
 #[test]
@@ -190,4 +190,26 @@ fn a_pool_is_not_made_over_something_unless_that_is_said() {
     let bad = dir.run(&["pool", "create", "a/b", &dir.text("c"), "--size", "64MiB"]);
     bad.failed(1, &["a/b"]);
     assert!(!dir.path("c").exists(), "nothing is left behind");
+}
+
+/// The file behind a mounted loop device was made a pool of, where the loop device itself was refused.
+#[test]
+#[allow(clippy::print_stdout)] // what could not be tried is said
+fn the_file_behind_a_loop_device_is_left_alone() {
+    let dir = Scratch::new();
+    let path = dir.text("home.img");
+    std::fs::write(&path, vec![7; 64 << 20]).unwrap();
+    let losetup = |args: &[&str]| {
+        let ran = std::process::Command::new("losetup").args(args).output().ok()?;
+        let said = String::from_utf8(ran.stdout).unwrap();
+        ran.status.success().then(|| said.trim().to_owned())
+    };
+    let Some(device) = losetup(&["--find", "--show", &path]) else {
+        return println!("no loop devices here, or not root: not tried");
+    };
+    let made = dir.run(&["pool", "create", "p", &path, "--overwrite"]);
+    let untouched = std::fs::read(&path).unwrap().iter().all(|byte| *byte == 7);
+    losetup(&["--detach", &device]).unwrap();
+    made.failed(1, &["home.img", &device, "losetup -d"]);
+    assert!(untouched);
 }

@@ -45,7 +45,7 @@ fn an_open_stream_gets_another_contract_and_keeps_its_own_where_that_is_refused(
     let dir = Scratch::new();
     let _daemon = dir.serve(&dir.make_pool(&["a"]));
     let record = ["record", "v", "--create", "32MiB", "--rate", "500kB/s", "--block", "256KiB"];
-    let mut child = dir.command(&record).spawn().unwrap();
+    let mut child = dir.command(&[&record[..], &["--copy"]].concat()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let streams = || {
         let all = dir.run(&["stream", "list", "--json"]).succeeded().json();

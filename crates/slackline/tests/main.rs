@@ -11,6 +11,7 @@ mod demo;
 mod extremes;
 mod kept_services;
 mod kill;
+mod misunderstandings;
 mod owners;
 mod policy_settings;
 mod profile_over_fuse;

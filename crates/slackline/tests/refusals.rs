@@ -306,6 +306,11 @@ fn slips_of_the_hand_are_named() {
     hidden.env("INVOCATION_ID", "1").env("STATE_DIRECTORY", dir.path("state"));
     let ran = support::Ran::from(hidden.output().unwrap());
     ran.failed(1, &["/home/nobody-has-this/pool.img: cannot open", "ProtectHome=no"]);
+    // Its /tmp is another one.
+    let mut hidden = dir.command(&["serve", "/tmp/nobody-has-this/pool.img"]);
+    hidden.env("INVOCATION_ID", "1").env("STATE_DIRECTORY", dir.path("state"));
+    let ran = support::Ran::from(hidden.output().unwrap());
+    ran.failed(1, &["/tmp/nobody-has-this/pool.img: cannot open", "PrivateTmp=no"]);
 }
 
 /// A flag goes before the file, the file before the environment.

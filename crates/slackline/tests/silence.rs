@@ -67,8 +67,11 @@ fn who_says_that_it_pauses_keeps_its_contract_and_who_does_not_is_told_why_it_ha
     let disks = dir.make_pool(&["a"]);
     let daemon = dir.try_serve(&disks, &["--keep-alive", "5s"]);
     let _daemon = daemon.unwrap_or_else(|ran| panic!("{}", ran.err));
-    dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"], &[3; 2_000_000])
-        .succeeded();
+    dir.run_with(
+        &["record", "v", "--create", "8MiB", "--rate", "1MB/s", "--copy"],
+        &[3; 2_000_000],
+    )
+    .succeeded();
     let client = Client::at(dir.path("s.sock"));
     let open = || client.reader("v", PLAYER, Bytes::ZERO).unwrap();
     let (mut paused, mut silent) = (open(), open());
@@ -150,8 +153,11 @@ fn a_jump_tells_how_soon_its_bytes_are_there_and_when_the_contract_holds_in_full
     let dir = Scratch::new();
     let disks = dir.make_pool(&["a"]);
     let _daemon = dir.serve(&disks);
-    dir.run_with(&["record", "v", "--create", "8MiB", "--rate", "1MB/s"], &[3; 4_000_000])
-        .succeeded();
+    dir.run_with(
+        &["record", "v", "--create", "8MiB", "--rate", "1MB/s", "--copy"],
+        &[3; 4_000_000],
+    )
+    .succeeded();
     let client = Client::at(dir.path("s.sock"));
     let mut reader = client.reader("v", PLAYER, Bytes::ZERO).unwrap();
     let mut buf = vec![0; 1_000];

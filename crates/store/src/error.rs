@@ -102,6 +102,9 @@ pub enum StoreError {
         needed: Bytes,
         /// The room for them, fixed when the pool was made.
         room: Bytes,
+        /// How large a thin volume can be made with which this would not be so; none of others, and
+        /// where none can.
+        most: Option<Bytes>,
     },
     /// So many volumes were made in this pool that there is no number for another one; no pool
     /// lives so long, so its metadata were written by somebody else.
@@ -181,11 +184,13 @@ impl fmt::Display for StoreError {
                 }
                 f.write_str("; delete or shrink volumes, ask for less, or choose other disks")
             }
-            Self::MetadataFull { needed, room } => write!(
-                f,
-                "the extent maps could need {needed}, this pool has {room} for them; \
-                 delete volumes, or make fewer and larger ones"
-            ),
+            Self::MetadataFull { needed, room, most } => {
+                write!(f, "the extent maps could need {needed}, this pool has {room} for them; ")?;
+                match most {
+                    Some(most) => write!(f, "ask for {most} at the most, or delete volumes"),
+                    None => f.write_str("delete volumes, or make fewer and larger ones"),
+                }
+            }
             Self::NumbersSpent => f.write_str(
                 "this pool has no number left for another volume; copy its volumes to a new pool",
             ),
@@ -515,7 +520,9 @@ impl OpenError {
             }
             Self::OtherPool { .. } => "give the disks of one pool",
             Self::SameDisk { .. } => "give each disk once, and no copies of it",
-            Self::Missing { .. } => "give it too",
+            Self::Missing { .. } => {
+                "give it too: without it none of the pool can be served, since each byte is kept once"
+            }
             Self::Behind { disks } => {
                 let worst = |lag: &&Lag| match lag.found {
                     Found::Unreadable { .. } => 3,

@@ -348,7 +348,8 @@ impl Store {
         let described = volume_size_max(name_size, disks.len(), count(&runs), extents);
         let thin = thin_described((placement.thin, is_ring), disks.len());
         let ring = ring_described(is_ring.then_some(0)) + thin;
-        self.check_counted(described + ownership_size(ownership) + run_size(run) + ring)?;
+        let described = described + ownership_size(ownership) + run_size(run) + ring;
+        self.check_counted(described).map_err(|error| with_most(error, &volume, extents))?;
         let next = VolumeId(id.0 + 1);
         // Numbers that the next opening would give out again are given to nobody.
         if next.0 >= NUMBER_MAX || next.0 - self.numbers_recorded.0 > NUMBERS_AHEAD {
@@ -405,7 +406,8 @@ impl Store {
         if more > 0 {
             self.trim_frontiers();
             let runs = self.choose(&self.state.volumes[&id], extents)?;
-            self.check_metadata(growth_size(count(&runs), more))?;
+            let checked = self.check_metadata(growth_size(count(&runs), more));
+            checked.map_err(|error| with_most(error, &self.state.volumes[&id], extents))?;
             self.stage(Change::Grow { volume: id, extents, runs });
         }
         Ok(())
@@ -767,7 +769,8 @@ impl Store {
         let scattered = (there + reserved) * SCATTERED_SIZE;
         let needed = Bytes::new(described + scattered + self.places_size()).round_up(BLOCK);
         let room = self.log.checkpoint_size();
-        if needed > room { Err(StoreError::MetadataFull { needed, room }) } else { Ok(()) }
+        let full = StoreError::MetadataFull { needed, room, most: None };
+        if needed > room { Err(full) } else { Ok(()) }
     }
     /// Refuses names that might not fit, of volumes that are there. They become longer by `counted`
     /// bytes as names count ([`REMOVED_NAME_MAX`]), and by `bare` as they are: of that a pool which an
@@ -922,6 +925,18 @@ pub(crate) const TIMES_MAX: usize = 64;
 
 /// What a checkpoint is written in, where nobody says otherwise.
 const INCREMENT: Bytes = Bytes::kib(64);
+
+/// The same of a thin volume that was to have so many extents, with how large it can be in whole GiB.
+fn with_most(error: StoreError, volume: &Volume, extents: u32) -> StoreError {
+    let StoreError::MetadataFull { needed, room, .. } = error else { return error };
+    // Nothing of its size is reserved, but that it may be written.
+    let each = Bytes::new(growth_size(0, 1));
+    let beside = needed.saturating_sub(each * u64::from(extents));
+    let most = EXTENT * (room.saturating_sub(beside).get() / each.get());
+    let most = Some(most.round_down(Bytes::mib(1024)));
+    let most = most.filter(|most| volume.is_thin() && !most.is_zero());
+    StoreError::MetadataFull { needed, room, most }
+}
 
 /// Whole extents for `size`.
 fn extents_for(size: Bytes) -> Result<u32, StoreError> {

@@ -47,6 +47,12 @@ impl Volume {
         let placed = self.slots.iter().flat_map(|slot| slot.placed());
         EXTENT * placed.map(|run| u64::from(run.count)).sum::<u64>()
     }
+    /// How many extents of `disk` it has.
+    pub fn taken_on(&self, disk: DiskIndex) -> u64 {
+        let slot = self.placement.disks.iter().position(|&it| it == disk);
+        let placed = slot.into_iter().flat_map(|slot| self.slots[slot].placed());
+        placed.map(|run| u64::from(run.count)).sum()
+    }
     /// It is thin, and an extent of it has no place.
     pub(crate) fn lacks(&self, index: u32) -> bool {
         self.placement.thin && self.place(index).is_none_or(|(_, extent)| extent.is_none())

@@ -428,7 +428,9 @@ fn places_are_refused_where_the_metadata_are_full_and_what_was_promised_settles(
     store.note_length(id, Bytes::mib(1000));
     // There is as much in the maps as there is room for, and no more.
     match store.create("one", Bytes::ZERO, &Placement::default()) {
-        Err(StoreError::MetadataFull { needed, room }) => assert_eq!(needed, room + Bytes::kib(4)),
+        Err(StoreError::MetadataFull { needed, room, .. }) => {
+            assert_eq!(needed, room + Bytes::kib(4))
+        }
         other => panic!("{other:?}"),
     }
     assert!(commit(&mut store, &mut disks));

@@ -284,7 +284,7 @@ pub struct Volume {
     pub ring: Option<Ring>,
     /// Where its extents go.
     pub placement: Placement,
-    /// Extents of 1 MiB on each disk of the pool.
+    /// Extents of 1 MiB that it has on each disk of the pool; of a thin volume, those that it has taken.
     pub extents: Vec<u64>,
     /// Into how many runs of neighbouring extents they fall. A block of a stream that lies in
     /// several takes a disk more time.

@@ -7,6 +7,7 @@
 use crate::limits::{HOOK_WAITING_MAX, HOOK_WITHIN};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -80,6 +81,28 @@ fn run_all(command: &Path, events: &Receiver<String>, count: &AtomicUsize) {
         }
         before = ended;
     }
+}
+
+/// Why this command cannot be run, as far as the system says before it is.
+pub fn cannot_be_run(command: &Path) -> Option<String> {
+    let is_program = |path: &Path| {
+        path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    let is_there = match command.components().count() {
+        // A name alone is looked for where the shell does.
+        1 if command.is_relative() => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&path).any(|directory| is_program(&directory.join(command)))
+        }
+        _ => is_program(command),
+    };
+    (!is_there).then(|| {
+        format!(
+            "the command for events, {}, is no program that can be run: name one by its path, without \
+             arguments (event_hook)",
+            command.display()
+        )
+    })
 }
 
 /// In a group of its own, and without what is for the daemon alone.

@@ -88,7 +88,7 @@ fn lies_on(volume: &Volume, disk: &Disk) -> bool {
 
 /// A disk that has no room left, or will soon have none. One that was given to rings is full by
 /// intent: they never need more.
-pub(super) fn of_room(disk: &Disk, status: &Status) -> Option<Finding> {
+pub(crate) fn of_room(disk: &Disk, status: &Status) -> Option<Finding> {
     let (capacity, free) = (disk.capacity_bytes, disk.free_bytes);
     let number = usize::from(disk.disk);
     // A thin ring takes what is free, as other thin volumes do.

@@ -33,8 +33,12 @@ pub async fn write(
     (body, turn): (Body, Turn),
 ) -> Result<(), Failure> {
     if found.status.start.is_some() {
-        let (what, rule) = ("volume", "a ring is recorded to by a stream: `slackline record`");
-        return Err(crate::problem::of(&Error::Invalid { what, rule }).into());
+        let what = format!(
+            "volume {} is a ring, which takes no bytes but those of a stream",
+            found.status.name
+        );
+        let next = "record to it with `slackline record`, a library or the socket";
+        return Err(Problem::new(Code::Invalid, what, next).into());
     }
     let size = found.status.size;
     // Where nothing is said, as much as fits: it is known when it is there.

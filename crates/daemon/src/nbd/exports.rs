@@ -95,7 +95,9 @@ impl Exports for Offer<'_> {
     fn names(&self) -> Result<Vec<String>, String> {
         let Ask(pool, who) = self.ask;
         let readable = pool.names().into_iter().filter(|(_, whose)| may(who, *whose, Act::Read));
-        Ok(readable.map(|(name, _)| name).collect())
+        // A ring cannot be opened.
+        let can_be_opened = |name: &String| pool.volume(name).is_some_and(|it| it.start.is_none());
+        Ok(readable.map(|(name, _)| name).filter(can_be_opened).collect())
     }
 
     fn find(&self, name: &str) -> Result<handshake::Export, String> {

@@ -441,7 +441,7 @@ impl From<StoreError> for Error {
             // One that is too long stays what it is: programs on files are told so.
             StoreError::BadName { name } if name.len() <= VOLUME_NAME_MAX => Self::Invalid {
                 what: "volume name",
-                rule: "1 to 255 bytes, no control characters, no empty part between slashes",
+                rule: "1 to 255 bytes, no control characters, no empty part between slashes, and no part . or ..",
             },
             StoreError::BadRun { .. } => {
                 Self::Invalid { what: "run", rule: "a power of two from 1 MiB to 16 MiB" }

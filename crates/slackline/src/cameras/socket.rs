@@ -10,6 +10,7 @@ use super::shown::Snapshot;
 use crate::failure::Failure;
 use std::fs::{DirBuilder, Permissions};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -30,7 +31,8 @@ pub fn places(file: &Path, stated: Option<&Path>) -> Vec<PathBuf> {
         return vec![stated.to_owned()];
     }
     let stem = file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy();
-    let name = format!("{stem}{SUFFIX}");
+    // Files in other directories may have the same name.
+    let name = format!("{stem}-{:08x}{SUFFIX}", mark(&whole(file)));
     let system = Path::new(SYSTEM).join(&name);
     // What the service manager made for this one (systemd); its unit names the directory above.
     if let Some(own) = std::env::var_os("RUNTIME_DIRECTORY") {
@@ -38,6 +40,25 @@ pub fn places(file: &Path, stated: Option<&Path>) -> Vec<PathBuf> {
     }
     // Not in a directory where everybody may make one of this name.
     own_directory().map(|own| own.join(name)).into_iter().chain([system]).collect()
+}
+
+/// The path of a file by which everybody finds it, from wherever.
+fn whole(file: &Path) -> PathBuf {
+    let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    absolute.canonicalize().unwrap_or_else(|_| {
+        // It is gone since its supervisor was started.
+        let directory = absolute.parent().and_then(|directory| directory.canonicalize().ok());
+        directory.zip(absolute.file_name()).map_or(absolute.clone(), |(it, name)| it.join(name))
+    })
+}
+
+/// What tells paths apart (FNV-1a, folded): the same in each version of this program.
+fn mark(path: &Path) -> u32 {
+    let bytes = path.as_os_str().as_bytes();
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash ^ (hash >> 32)) as u32 // folded to its half
 }
 
 /// Where the sockets of a user's own supervisors are.
@@ -75,8 +96,18 @@ pub fn listen(path: &Path) -> Result<UnixListener, Failure> {
         Failure::new(format!("status socket {}: {error}", path.display()), next)
     };
     if UnixStream::connect(path).is_ok() {
-        let what = format!("another supervisor of this file answers at {}", path.display());
-        return Err(Failure::new(what, "end that one first; `--status` tells how its cameras are"));
+        let place = path.to_owned();
+        let told = bounded(move || ask_at(&[place], Path::new("")))?;
+        let whose = match told.recv_timeout(ANSWERED_WITHIN) {
+            Ok(Ok(it)) => format!("the supervisor of {} (process {})", it.file, it.pid),
+            _ => "another supervisor".into(),
+        };
+        let what = format!("{whose} answers at {}", path.display());
+        return Err(Failure::new(
+            what,
+            "end that one first; `--status` tells how its cameras are; for another file, name another \
+             place with `status = \"PATH\"` at the head of one of the two",
+        ));
     }
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         let made = DirBuilder::new().recursive(true).mode(0o750).create(directory);
@@ -163,6 +194,43 @@ fn ask_at(places: &[PathBuf], file: &Path) -> Result<Snapshot, Failure> {
 mod tests {
     use super::*;
     use crate::cameras::shown::Seen;
+
+    /// Two files of one name in two directories had one socket: the second was not started, and its
+    /// status was the first one's.
+    #[test]
+    fn files_of_one_name_have_sockets_of_their_own_and_each_file_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for directory in ["a", "b"] {
+            std::fs::create_dir(path(directory)).unwrap();
+            std::fs::write(path(directory).join("cams.toml"), "").unwrap();
+        }
+        std::os::unix::fs::symlink(path("a"), path("link")).unwrap();
+        let [a, b, link, around] =
+            ["a/cams.toml", "b/cams.toml", "link/cams.toml", "b/../a/cams.toml"]
+                .map(|file| places(&path(file), None));
+        assert!(a.iter().zip(&b).all(|(a, b)| a != b), "{a:?} {b:?}");
+        assert_eq!((&link, &around), (&a, &a), "the same file");
+        std::fs::remove_file(path("a/cams.toml")).unwrap();
+        assert_eq!(places(&path("link/cams.toml"), None), a, "also when it is gone");
+        assert_eq!(mark(Path::new("/etc/slackline/cameras.toml")), 0x896a_39a2);
+    }
+
+    /// A place that two files name is the one's that runs.
+    #[test]
+    fn whose_supervisor_answers_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("x.sock");
+        let listener = listen(&place).unwrap();
+        std::thread::spawn(move || {
+            let snapshot = Snapshot { file: "/a/cams.toml".into(), pid: 7, ..Snapshot::default() };
+            for connection in listener.incoming() {
+                tell(connection.unwrap(), &snapshot);
+            }
+        });
+        let failure = listen(&place).unwrap_err();
+        assert!(failure.what.contains("the supervisor of /a/cams.toml (process 7)"), "{failure:?}");
+    }
 
     /// One that was stopped, one that is dead and what is no socket hide nobody.
     #[test]

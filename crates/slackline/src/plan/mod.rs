@@ -90,6 +90,9 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         let next = "name a list (examples/cameras.toml is one), or give --rate or --stream";
         return Err(Failure::usage("nothing to plan", next));
     }
+    for stream in &list.streams {
+        check(stream)?;
+    }
     let request = PlanRequest {
         streams: core::mem::take(&mut list.streams),
         alternatives: !args.no_alternatives,
@@ -112,6 +115,26 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
             let what = format!("{} {}: {}", stop.name, stop.number, failure.what);
             Err(Failure { what, exit_code: REFUSED, ..failure })
         }
+    }
+}
+
+/// What the refusal of the plan would tell of the run, which nobody named.
+fn check(stream: &PlanStream) -> Result<(), Failure> {
+    let name = &stream.name;
+    if stream.count == 0 {
+        return Err(Failure::usage(format!("{name}: a count of 0"), "plan with at least one"));
+    }
+    let block = stream.contract.map(|contract| contract.block_bytes);
+    let is_block = |block: &Bytes| {
+        block.get().is_power_of_two()
+            && (node::limits::BLOCK_MIN..=node::limits::BLOCK_MAX).contains(block)
+    };
+    match block.filter(|block| !is_block(block)) {
+        Some(block) => {
+            let what = format!("{name}: a block of {block}");
+            Err(Failure::usage(what, "use a power of two from 4KiB to 32MiB"))
+        }
+        None => Ok(()),
     }
 }
 

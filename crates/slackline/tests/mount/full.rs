@@ -140,3 +140,20 @@ fn what_a_removed_file_had_can_be_written_at_once() {
         fs::rename(small, mounted.path("small")).unwrap();
     }
 }
+
+/// `du` told the limit of a thin volume, as if all of it were taken.
+#[test]
+fn the_space_of_a_thin_file_is_what_it_has_taken() {
+    let Some(mounted) = Mounted::of("64MiB") else { return };
+    let client = mounted.client();
+    let placement = Placement { thin: true, ..Placement::default() };
+    let thin = VolumeCreate { placement, ..VolumeCreate::new("thin", Bytes::mib(1024)) };
+    client.volume_create(&thin).unwrap();
+    let space = || fs::metadata(mounted.path("thin")).unwrap().blocks() * 512;
+    let mut written = client.best_effort("thin").unwrap();
+    written.write_at(Bytes::ZERO, &[7; 100_000]).unwrap();
+    written.sync().unwrap();
+    let taken = client.volume("thin").unwrap().taken_bytes.unwrap();
+    assert!(taken >= Bytes::MIB && taken < Bytes::mib(64), "{taken}");
+    assert_eq!(space(), taken.get());
+}

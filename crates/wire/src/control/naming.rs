@@ -176,10 +176,14 @@ pub struct FileFacts {
     pub kind: FileKind,
     /// Whose it is.
     pub owner: Owner,
-    /// Space reserved.
+    /// Space reserved; of a thin volume the most that it may come to have.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub size_bytes: Bytes,
+    /// What it has of its disks, of a thin volume; none of others, which have their size.
+    #[serde(with = "quantity::option", skip_serializing_if = "Option::is_none", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub taken_bytes: Option<Bytes>,
     /// End of the recorded data.
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
