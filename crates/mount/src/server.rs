@@ -619,10 +619,18 @@ impl Filesystem for Server {
         reply: ReplyWrite,
     ) {
         locked(&self.open).asked_by(handle.0);
-        let written = self.file(ino.0).and_then(|file| file.write(&self.ways, offset, bytes));
+        let is_past_cache = flags.0 & libc::O_DIRECT != 0;
+        let written = self.file(ino.0).and_then(|file| {
+            file.write(&self.ways, offset, bytes)?;
+            // Behind an asynchronous write past the cache the kernel asks for no fsync.
+            match is_past_cache && flags.0 & libc::O_DSYNC != 0 {
+                true => file.sync(&self.ways, handle.0),
+                false => Ok(()),
+            }
+        });
         // Of an asynchronous write past the cache a read may have brought older bytes into it; and
         // what was not answered may be done yet.
-        if written.is_err() || flags.0 & libc::O_DIRECT != 0 {
+        if written.is_err() || is_past_cache {
             locked(&self.open).cached.forget(ino.0);
         }
         answer!(reply, written.map_err(gone), () => reply.written(bytes.len() as u32));
