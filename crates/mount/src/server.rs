@@ -745,12 +745,12 @@ impl Filesystem for Server {
         ino: INodeNo,
         name: &OsStr,
         value: &[u8],
-        _: i32,
+        flags: i32,
         _: u32,
         reply: ReplyEmpty,
     ) {
         let may = self.may_contract(request, ino.0, name);
-        let set = may.and_then(|()| self.set_contract(ino.0, name, value)).map_err(gone);
+        let set = may.and_then(|()| self.set_contract(ino.0, name, value, flags)).map_err(gone);
         answer!(reply, set, () => reply.ok());
     }
 

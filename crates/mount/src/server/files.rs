@@ -289,7 +289,14 @@ impl Server {
         }
     }
 
-    pub(super) fn set_contract(&self, ino: u64, name: &OsStr, value: &[u8]) -> Ended<()> {
+    /// `flags`: whether it shall be there already, or not, as `setxattr` has them.
+    pub(super) fn set_contract(
+        &self,
+        ino: u64,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+    ) -> Ended<()> {
         let name = self.attribute(ino, name)?.ok_or(Errno::EOPNOTSUPP)?;
         if !contracts::can_be_set(name) {
             return Err(Errno::EPERM);
@@ -298,6 +305,14 @@ impl Server {
             return Err(Errno::E2BIG);
         }
         let value = std::str::from_utf8(value).map_err(|_| Errno::EINVAL)?;
+        let (kind, is_set) = self.is_set(ino, name)?;
+        match flags {
+            // Nobody reads or writes anything else, and no listing would show it.
+            _ if kind != FileKind::Volume => return Err(Errno::EOPNOTSUPP),
+            libc::XATTR_CREATE if is_set => return Err(Errno::EEXIST),
+            libc::XATTR_REPLACE if !is_set => return Err(Errno::ENODATA),
+            _ => {}
+        }
         if name == contracts::STREAM {
             let rate = value.trim().parse().map_err(|_| Errno::EINVAL)?;
             // What would be refused to every reader is refused here. Whoever removes the file meanwhile finds
@@ -314,6 +329,14 @@ impl Server {
         self.serve(ino, &service)
     }
 
+    /// What a volume stands for, and whether this attribute of it was set.
+    fn is_set(&self, ino: u64, name: &str) -> Ended<(FileKind, bool)> {
+        let found = self.ways.ask(|client| client.volume(&volume(ino)));
+        let found = found.map_err(|error| failed(&error))?;
+        let stream = locked(&self.open).rates.get(&ino).copied();
+        Ok((found.kind, contracts::is_set(&found.service, stream, name)))
+    }
+
     fn serve(&self, ino: u64, service: &Service) -> Ended<()> {
         let served = self.ways.change(|client| client.volume_service(&volume(ino), service));
         served.map(drop).map_err(|error| failed(&error))
@@ -328,6 +351,10 @@ impl Server {
             let had = locked(&self.open).rates.remove(&ino);
             return had.map(drop).ok_or(Errno::ENODATA);
         }
-        self.serve(ino, &Service::default())
+        // A volume has one service, and another attribute may have set it.
+        match self.is_set(ino, name)? {
+            (_, true) => self.serve(ino, &Service::default()),
+            (_, false) => Err(Errno::ENODATA),
+        }
     }
 }

@@ -263,6 +263,41 @@ assert os.getxattr('f', 'user.slackline.recorded') == b'300000'";
     assert!(format!("{:?}", known.service).contains("Background"), "{known:?}");
 }
 
+/// To remove an attribute that was not set took away another contract; a directory took contracts that no
+/// listing showed.
+#[test]
+fn a_contract_is_made_replaced_and_removed_only_where_that_is_asked_for() {
+    let Some(mounted) = Mounted::new() else { return };
+    fs::write(mounted.path("f"), noise(300_000, 2)).unwrap();
+    fs::create_dir(mounted.path("d")).unwrap();
+    let python = "import errno, os
+def refused(by, call, path, name, *a):
+    try: call(path, 'user.slackline.' + name, *a)
+    except OSError as e: assert e.errno == by, (name, e)
+    else: raise SystemExit('not refused: %s %s' % (call, name))
+within = b'4KiB within 150ms every 500ms'
+os.setxattr('f', 'user.slackline.within', within)
+for name in ('rate', 'priority', 'stream'):
+    refused(errno.ENODATA, os.removexattr, 'f', name)
+    refused(errno.ENODATA, os.setxattr, 'f', name, b'normal' if name == 'priority' else b'1MB/s', os.XATTR_REPLACE)
+refused(errno.EEXIST, os.setxattr, 'f', 'within', within, os.XATTR_CREATE)
+assert os.getxattr('f', 'user.slackline.within') == within
+os.setxattr('f', 'user.slackline.within', within, os.XATTR_REPLACE)
+os.removexattr('f', 'user.slackline.within')
+refused(errno.ENODATA, os.removexattr, 'f', 'within')
+for name, value in (('priority', b'background'), ('stream', b'1MB/s')):
+    os.setxattr('f', 'user.slackline.' + name, value, os.XATTR_CREATE)
+    refused(errno.EEXIST, os.setxattr, 'f', name, value, os.XATTR_CREATE)
+    os.removexattr('f', 'user.slackline.' + name)
+assert os.listxattr('f') == []
+for name, value in (('rate', b'1MB/s'), ('within', within), ('priority', b'background'), ('stream', b'1MB/s')):
+    refused(errno.EOPNOTSUPP, os.setxattr, 'd', name, value)";
+    fs::write(mounted.dir.path("x.py"), python).unwrap();
+    mounted.shell(&format!("python3 {}", mounted.dir.text("x.py")));
+    let service = mounted.client().volume("d").unwrap().service;
+    assert_eq!(service, client::control::Service::default());
+}
+
 #[test]
 fn only_who_has_mounted_changes_contracts() {
     let Some(mounted) = Mounted::new() else { return };
