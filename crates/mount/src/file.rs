@@ -85,7 +85,7 @@ impl File {
 
     /// How long it is now. That is what was just asked, not what is noted here: somebody else may
     /// note meanwhile what he asked before a write that this call has to see.
-    fn look(&self, ways: &Connections) -> Ended<u64> {
+    pub fn look(&self, ways: &Connections) -> Ended<u64> {
         let name = volume(self.inode);
         let found = ways.ask(|client| client.file_facts(&name)).map_err(|e| errno(&e))?;
         let Found::Volume(facts) = found else { return Err(Errno::EIO) };

@@ -9,6 +9,7 @@ mod doors;
 mod full;
 mod handles;
 mod kills;
+mod lengths;
 mod names_at_once;
 mod nfs;
 mod posix;

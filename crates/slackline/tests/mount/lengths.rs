@@ -1,0 +1,108 @@
+//! How long a file is when another door makes it longer or shorter: nothing that it has written goes, and
+//! nothing is read that was never there.
+
+use super::*;
+use std::os::fd::AsRawFd;
+
+fn append(path: &Path, text: &str) {
+    let file = OpenOptions::new().append(true).create(true).open(path);
+    file.unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+fn open(path: &Path, flags: i32) -> File {
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).unwrap()
+}
+
+/// The kernel took the end that it had known for less than a second, and what the other one had appended
+/// before the file was opened was written over.
+#[test]
+fn what_is_appended_comes_behind_what_another_door_had_appended_before_the_open() {
+    let Some(mounted) = Mounted::new() else { return };
+    let two = mounted.second();
+    for round in 0..5 {
+        let name = format!("log{round}");
+        let (log, other) = (mounted.path(&name), two.join(&name));
+        fs::write(&log, "first\n").unwrap();
+        symlink(&name, mounted.path(&format!("link{round}"))).unwrap();
+        // The length is known from now on, for a second.
+        assert_eq!(fs::metadata(&log).unwrap().len(), 6);
+        append(&other, "second\n");
+        append(&log, "third\n");
+        append(&other, "fourth\n");
+        append(&mounted.path(&format!("link{round}")), "fifth\n");
+        let all = "first\nsecond\nthird\nfourth\nfifth\n";
+        assert_eq!(fs::read_to_string(&log).unwrap(), all);
+        assert_eq!(fs::read_to_string(&other).unwrap(), all);
+        // Also where it is shorter: there were zeros in between.
+        fs::write(&other, "new\n").unwrap();
+        append(&log, "newer\n");
+        assert_eq!(fs::read_to_string(&log).unwrap(), "new\nnewer\n");
+        assert_eq!(fs::read_to_string(&other).unwrap(), "new\nnewer\n");
+    }
+}
+
+/// Who opens a file for which the kernel looks up no name hears of no error.
+#[test]
+fn a_file_that_another_door_has_changed_is_opened_by_its_descriptor() {
+    let Some(mounted) = Mounted::new() else { return };
+    let two = mounted.second();
+    let log = mounted.path("log");
+    fs::write(&log, "first\n").unwrap();
+    let first = File::open(&log).unwrap();
+    let by_descriptor = PathBuf::from(format!("/proc/self/fd/{}", first.as_raw_fd()));
+    for _ in 0..5 {
+        append(&two.join("log"), "more\n");
+        drop(open(&by_descriptor, 0));
+        append(&two.join("log"), "more\n");
+        // Several at once.
+        std::thread::scope(|scope| {
+            (0..4).for_each(|_| drop(scope.spawn(|| open(&by_descriptor, 0))));
+        });
+    }
+    fs::remove_file(&log).unwrap();
+    drop(open(&by_descriptor, 0));
+}
+
+/// The kernel cuts a file to the length that it knew when a write beyond that and past its cache has failed.
+#[test]
+fn a_write_that_fails_cuts_nothing_off_that_another_door_has_written() {
+    let Some(mounted) = Mounted::new() else { return };
+    let two = mounted.second();
+    let (path, other) = (mounted.path("big"), two.join("big"));
+    fs::write(&path, [b'x'; 4096]).unwrap();
+    let file = open(&path, O_DIRECT);
+    assert_eq!(file.metadata().unwrap().len(), 4096);
+    let mut appended = OpenOptions::new().append(true).open(&other).unwrap();
+    appended.write_all(&[b'y'; 1 << 20]).unwrap();
+    appended.sync_all().unwrap();
+    let refused = file.write_at(&Page([7; 4096]).0, 100 << 30).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc_number("ENOSPC")));
+    let all = [&[b'x'; 4096][..], &[b'y'; 1 << 20]].concat();
+    assert!(fs::read(&other).unwrap() == all);
+    assert!(fs::read(&path).unwrap() == all);
+    // What a program itself asks for is done, whatever failed before.
+    assert!(file.write_at(&Page([7; 4096]).0, 100 << 30).is_err());
+    file.set_len(5000).unwrap();
+    assert_eq!(fs::metadata(&other).unwrap().len(), 5000);
+    append(&other, "more");
+    file.set_len(5000).unwrap();
+    assert_eq!(fs::read(&other).unwrap().len(), 5000);
+}
+
+/// Of a write that is several requests some have been done when one fails: the kernel cuts them off.
+#[test]
+fn of_a_write_past_the_cache_for_which_there_is_no_room_nothing_is_left() {
+    let Some(mounted) = Mounted::of("64MiB") else { return };
+    let path = mounted.path("f");
+    fs::write(&path, [b'x'; 4096]).unwrap();
+    let free = mounted.client().health().unwrap().free_bytes.get();
+    let file = open(&path, O_DIRECT);
+    let mut memory = vec![7; free as usize + (2 << 20) + 4096];
+    let start = memory.as_ptr().align_offset(4096);
+    let bytes = &mut memory[start..][..free as usize + (2 << 20)];
+    let refused = file.write_at(bytes, 4096).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc_number("ENOSPC")));
+    assert_eq!(file.metadata().unwrap().len(), 4096);
+    assert_eq!(mounted.client().volume("f").unwrap().length_bytes, Bytes::new(4096));
+    assert_eq!(fs::read(&path).unwrap(), [b'x'; 4096]);
+}
