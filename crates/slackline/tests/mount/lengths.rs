@@ -106,3 +106,25 @@ fn of_a_write_past_the_cache_for_which_there_is_no_room_nothing_is_left() {
     assert_eq!(mounted.client().volume("f").unwrap().length_bytes, Bytes::new(4096));
     assert_eq!(fs::read(&path).unwrap(), [b'x'; 4096]);
 }
+
+/// It went on for ever, in zeros: the space that was reserved reads as such.
+#[test]
+fn a_file_that_another_door_has_cut_ends_there_for_who_has_it_open() {
+    let Some(mounted) = Mounted::new() else { return };
+    let two = mounted.second();
+    for flags in [0, O_DIRECT] {
+        fs::write(mounted.path("z"), [b'A'; 900_000]).unwrap();
+        let file = open(&mounted.path("z"), flags);
+        assert_eq!(file.metadata().unwrap().len(), 900_000);
+        open(&two.join("z"), 0).set_len(100).unwrap();
+        let mut pages = [Page([1; 4096]), Page([1; 4096])];
+        assert_eq!(file.read_at(&mut pages[0].0, 409_600).unwrap(), 0, "behind the end");
+        assert_eq!(file.read_at(&mut pages[1].0, 0).unwrap(), 100, "over the end");
+        assert_eq!(pages[1].0[..100], [b'A'; 100]);
+        // What is zeros in the file is read as such.
+        file.set_len(5000).unwrap();
+        let mut both = [0; 8192];
+        assert_eq!(fs::read(two.join("z")).unwrap()[100..], [0; 4900]);
+        assert_eq!(open(&mounted.path("z"), 0).read_at(&mut both, 0).unwrap(), 5000);
+    }
+}
