@@ -288,12 +288,9 @@ impl File {
     pub fn allocate(&self, ways: &Connections, offset: u64, len: u64, keep: bool) -> Ended<()> {
         let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
         self.grow(ways, end, false)?;
-        let is_longer = end > self.extent().length;
-        if is_longer && !keep {
-            let known = self.look(ways)?;
-            if end > known {
-                self.extend(ways, end)?;
-            }
+        // What is noted here may be from before another door's cut.
+        if !keep && end > self.look(ways)? {
+            self.extend(ways, end)?;
         }
         Ok(())
     }

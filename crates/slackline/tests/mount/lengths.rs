@@ -128,3 +128,21 @@ fn a_file_that_another_door_has_cut_ends_there_for_who_has_it_open() {
         assert_eq!(open(&mounted.path("z"), 0).read_at(&mut both, 0).unwrap(), 5000);
     }
 }
+
+/// It said that all was well, and the file was shorter.
+#[test]
+fn what_fallocate_has_answered_is_as_long_as_that_also_where_another_door_has_cut_it() {
+    use rustix::fs::{FallocateFlags, fallocate};
+    let Some(mounted) = Mounted::new() else { return };
+    let two = mounted.second();
+    fs::write(mounted.path("f"), [b'x'; 900_000]).unwrap();
+    let file = open(&mounted.path("f"), 0);
+    let mut ten = [0; 10];
+    file.read_exact_at(&mut ten, 0).unwrap();
+    open(&two.join("f"), 0).set_len(100).unwrap();
+    fallocate(&file, FallocateFlags::empty(), 0, 500_000).unwrap();
+    assert_eq!(mounted.client().volume("f").unwrap().length_bytes, Bytes::new(500_000));
+    open(&two.join("f"), 0).set_len(100).unwrap();
+    fallocate(&file, FallocateFlags::KEEP_SIZE, 0, 500_000).unwrap();
+    assert_eq!(mounted.client().volume("f").unwrap().length_bytes, Bytes::new(100));
+}
