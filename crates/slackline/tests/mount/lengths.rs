@@ -3,6 +3,7 @@
 
 use super::*;
 use std::os::fd::AsRawFd;
+use std::sync::atomic::AtomicBool;
 
 fn append(path: &Path, text: &str) {
     let file = OpenOptions::new().append(true).create(true).open(path);
@@ -145,4 +146,28 @@ fn what_fallocate_has_answered_is_as_long_as_that_also_where_another_door_has_cu
     open(&two.join("f"), 0).set_len(100).unwrap();
     fallocate(&file, FallocateFlags::KEEP_SIZE, 0, 500_000).unwrap();
     assert_eq!(mounted.client().volume("f").unwrap().length_bytes, Bytes::new(100));
+}
+
+/// One failed with `EINVAL`, or with `ENOSPC` on a pool that was empty but for what the other one had given
+/// back since the last commit.
+#[test]
+fn one_makes_a_file_longer_while_another_door_cuts_it() {
+    let Some(mounted) = Mounted::of("64MiB") else { return };
+    let two = mounted.second();
+    fs::write(mounted.path("f"), "").unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let cutter = scope.spawn(|| {
+            let file = open(&two.join("f"), 0);
+            while !is_over.load(Ordering::Relaxed) {
+                file.set_len(0).unwrap();
+            }
+        });
+        let file = open(&mounted.path("f"), 0);
+        let ends: Vec<_> = (0..1_500).map(|_| file.set_len(5 << 20)).collect();
+        is_over.store(true, Ordering::Relaxed);
+        cutter.join().unwrap();
+        let failed: Vec<_> = ends.into_iter().filter_map(Result::err).collect();
+        assert!(failed.is_empty(), "{} failed: {:?}", failed.len(), failed[0]);
+    });
 }
