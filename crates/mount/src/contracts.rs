@@ -24,12 +24,16 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// The names of those that were set on a volume. What every file has is not listed, so that one
 /// without a contract is copied by who may not set any.
 pub fn names(service: &Service, stream: Option<Rate>) -> Vec<u8> {
-    let is_set = |name: &&&str| match **name {
+    let set = SETTABLE.iter().filter(|name| is_set(service, stream, name));
+    set.flat_map(|name| format!("{PREFIX}{name}\0").into_bytes()).collect()
+}
+
+/// Whether one that can be set was set.
+pub fn is_set(service: &Service, stream: Option<Rate>, name: &str) -> bool {
+    match name {
         STREAM => stream.is_some(),
         name => *service != Service::default() && of_service(service, name).is_some(),
-    };
-    let set = SETTABLE.iter().filter(is_set);
-    set.flat_map(|name| format!("{PREFIX}{name}\0").into_bytes()).collect()
+    }
 }
 
 /// The value of one; none where the volume has none of this name.

@@ -34,6 +34,8 @@ pub struct File {
     inode: u64,
     /// Whoever writes bytes shares it; whoever makes the file grow or end elsewhere has it alone.
     order: RwLock<()>,
+    /// Whoever reads shares it; whoever makes it end elsewhere has it alone, until the kernel is told.
+    reads: RwLock<()>,
     /// For a moment at a time, never while the daemon is asked.
     extent: Mutex<Extent>,
     overlaps: Overlaps,
@@ -59,6 +61,7 @@ impl File {
         Self {
             inode,
             order: RwLock::default(),
+            reads: RwLock::default(),
             extent: Mutex::new(extent),
             overlaps: Overlaps::default(),
         }
@@ -70,6 +73,12 @@ impl File {
 
     fn alone(&self) -> RwLockWriteGuard<'_, ()> {
         self.order.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until this is dropped nobody reads. A read that is answered between a cut and the answer to that is
+    /// one of zeros to the kernel, which takes the file to be as long as before.
+    pub fn without_reads(&self) -> RwLockWriteGuard<'_, ()> {
+        self.reads.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn extent(&self) -> MutexGuard<'_, Extent> {
@@ -85,7 +94,7 @@ impl File {
 
     /// How long it is now. That is what was just asked, not what is noted here: somebody else may
     /// note meanwhile what he asked before a write that this call has to see.
-    fn look(&self, ways: &Connections) -> Ended<u64> {
+    pub fn look(&self, ways: &Connections) -> Ended<u64> {
         let name = volume(self.inode);
         let found = ways.ask(|client| client.file_facts(&name)).map_err(|e| errno(&e))?;
         let Found::Volume(facts) = found else { return Err(Errno::EIO) };
@@ -102,6 +111,7 @@ impl File {
         (offset, len): (u64, u64),
         into: &'a mut Vec<u8>,
     ) -> Ended<&'a [u8]> {
+        let _until_read = self.reads.read().unwrap_or_else(PoisonError::into_inner);
         let range = offset..offset.saturating_add(len);
         let end = self.overlaps.read(range, || self.read_once(ways, offset, len, into))?;
         let skipped = (offset % SECTOR) as usize;
@@ -144,7 +154,9 @@ impl File {
                 Err(error) => return Err(errno(&error)),
             }
         }
-        Ok(end)
+        // Space behind the end reads as zeros, and another door may have made the file end before it.
+        let ends_in_zero = end > offset && into[(end - first) as usize - 1] == 0;
+        Ok(if ends_in_zero { end.min(self.look(ways)?) } else { end })
     }
 
     /// Writes all of it. Answered, everybody reads it.
@@ -228,7 +240,7 @@ impl File {
         // A small file takes no more than it needs, and is not trimmed.
         let step = (end / 4).min(STEP_MAX) / EXTENT * EXTENT;
         let (ahead, name) = (if ahead { step } else { 0 }, volume(self.inode));
-        let grown = ways.with_room(|| {
+        let grown = with_room(ways, || {
             ways.change_of(self.inode, |client| {
                 let sizes = (Bytes::new(least), Bytes::new(ahead));
                 client.grow_ahead(&name, sizes, Durable::WithNextSync)
@@ -256,10 +268,13 @@ impl File {
         }
         let _alone = self.alone();
         let name = volume(self.inode);
+        // Where another door has just cut off more, this takes space.
         let cut = patiently(|| {
-            ways.change_of(self.inode, |client| {
-                let (size, least) = (Bytes::new(length), Bytes::ZERO);
-                client.set_volume_size(&name, size, least, Durable::WithNextSync)
+            with_room(ways, || {
+                ways.change_of(self.inode, |client| {
+                    let (size, least) = (Bytes::new(length), Bytes::ZERO);
+                    client.set_volume_size(&name, size, least, Durable::WithNextSync)
+                })
             })
         });
         let now = cut.map_err(|error| errno(&error))?;
@@ -269,13 +284,26 @@ impl File {
         Ok(())
     }
 
+    /// Lets it reach to `length` at least, in space that is reserved. Another door may take that away before,
+    /// and may do so again.
     fn extend(&self, ways: &Connections, length: u64) -> Ended<()> {
         let _alone = self.alone();
         // What is ahead of its writer nobody asks for.
         let (name, size) = (volume(self.inode), Bytes::new(length.next_multiple_of(EXTENT)));
-        let extended = ways.change_of(self.inode, |client| {
-            client.grow_volume(&name, size, Bytes::new(length), Durable::WithNextSync)
-        });
+        let extend = || {
+            with_room(ways, || {
+                ways.change_of(self.inode, |client| {
+                    client.grow_volume(&name, size, Bytes::new(length), Durable::WithNextSync)
+                })
+            })
+        };
+        let mut extended = extend();
+        for _ in 0..TRIES {
+            if !extended.as_ref().is_err_and(is_beyond) {
+                break;
+            }
+            extended = extend();
+        }
         let now = extended.map_err(|error| errno(&error))?;
         let mut extent = self.extent();
         (extent.length, extent.reserved) = (now.length_bytes.get(), now.size_bytes.get());
@@ -286,12 +314,9 @@ impl File {
     pub fn allocate(&self, ways: &Connections, offset: u64, len: u64, keep: bool) -> Ended<()> {
         let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
         self.grow(ways, end, false)?;
-        let is_longer = end > self.extent().length;
-        if is_longer && !keep {
-            let known = self.look(ways)?;
-            if end > known {
-                self.extend(ways, end)?;
-            }
+        // What is noted here may be from before another door's cut.
+        if !keep && end > self.look(ways)? {
+            self.extend(ways, end)?;
         }
         Ok(())
     }
@@ -354,6 +379,17 @@ impl File {
 /// As much of so many bytes at this place as one transfer takes.
 fn piece_at(at: u64, len: u64) -> u64 {
     (TRANSFER_MAX - at % SECTOR).min(len)
+}
+
+/// Makes a call that takes space: once more behind a commit where there is none, since what other doors
+/// have given back can be had then.
+fn with_room<T>(ways: &Connections, call: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    let first = ways.with_room(&call);
+    let is_full = |error: &Error| matches!(errno(error), Errno::ENOSPC | Errno::EDQUOT);
+    match first.as_ref().is_err_and(is_full) && ways.client.sync().is_ok() {
+        true => call(),
+        false => first,
+    }
 }
 
 fn code(error: &Error) -> Option<Code> {

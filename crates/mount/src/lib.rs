@@ -18,6 +18,7 @@ mod file;
 mod given_back;
 mod going;
 mod known;
+mod lengths;
 mod lock;
 mod overlaps;
 mod removed;

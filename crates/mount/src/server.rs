@@ -14,6 +14,7 @@ use crate::contracts;
 use crate::file::File;
 use crate::going::Going;
 use crate::known::Known;
+use crate::lengths::Lengths;
 use crate::lock::locked;
 use crate::removed::Names;
 use crate::slow::Slow;
@@ -23,10 +24,10 @@ use client::control::{
 };
 use client::{Code, Durable, Error, Found};
 use fuser::{
-    AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation,
-    INodeNo, InitFlags, KernelConfig, LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr,
-    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek,
-    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, Notifier, OpenFlags, RenameFlags,
+    ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -60,6 +61,7 @@ pub(crate) struct Server {
     ways: Arc<Connections>,
     tree: Tree,
     known: Known,
+    lengths: Lengths,
     open: Mutex<Opened>,
     going: Going,
     slow: Slow,
@@ -127,6 +129,7 @@ impl Server {
             ways,
             tree: Tree::default(),
             known: Known::default(),
+            lengths: Lengths::default(),
             open: Mutex::default(),
             going: Going::default(),
             slow: Slow::default(),
@@ -233,6 +236,13 @@ impl Server {
         }
     }
 
+    /// The kernel is about to be told this.
+    fn tell(&self, told: &FileAttr) {
+        if told.kind == FileType::RegularFile {
+            self.lengths.told(told.ino.0, told.size);
+        }
+    }
+
     /// The inode of a directory that no volume stands for. Where the kernel knows one of this path that is
     /// not found any more, since the daemon was started again or much was renamed, this is another one.
     fn inode_of(&self, found: &DirectoryFacts) -> u64 {
@@ -336,7 +346,7 @@ impl Server {
         ino: u64,
         mode: Option<u32>,
         (uid, gid): (Option<u32>, Option<u32>),
-        size: Option<u64>,
+        (size, handle): (Option<u64>, Option<u64>),
         (accessed, modified): (Option<TimeOrNow>, Option<TimeOrNow>),
     ) -> Ended<FileAttr> {
         if tree::is_implicit(ino) {
@@ -356,8 +366,15 @@ impl Server {
             return Ok(*removed);
         }
         let name = volume(ino);
+        let undoes = handle.and_then(|handle| self.lengths.undoes((ino, handle), size));
         if let Some(size) = size {
             self.with_file(ino, |file| {
+                if let Some(own_end) = undoes
+                    && file.look(&self.ways)? > own_end
+                {
+                    // What lies behind is another door's.
+                    return Ok(());
+                }
                 file.cut(&self.ways, size)?;
                 file.trim(&self.ways);
                 Ok(())
@@ -437,6 +454,7 @@ impl Filesystem for Server {
                 self.tree.tell(parent.0, name, &told);
             }
             self.known.tell(told.ino.0);
+            self.tell(&told);
             reply.entry(&KNOWN_FOR, &told, Generation(0));
         });
     }
@@ -448,7 +466,10 @@ impl Filesystem for Server {
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        answer!(reply, self.attributes(ino.0), told => reply.attr(&KNOWN_FOR, &told));
+        answer!(reply, self.attributes(ino.0), told => {
+            self.tell(&told);
+            reply.attr(&KNOWN_FOR, &told);
+        });
     }
 
     fn setattr(
@@ -462,15 +483,22 @@ impl Filesystem for Server {
         accessed: Option<TimeOrNow>,
         modified: Option<TimeOrNow>,
         _: Option<SystemTime>,
-        _: Option<FileHandle>,
+        handle: Option<FileHandle>,
         _: Option<SystemTime>,
         _: Option<SystemTime>,
         _: Option<SystemTime>,
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        let open = locked(&self.open).files.get(&ino.0).map(|(file, _)| Arc::clone(file));
+        let cut = open.as_ref().filter(|_| size.is_some());
+        let _until_told = cut.map(|file| file.without_reads());
+        let size = (size, handle.map(|handle| handle.0));
         let set = self.set(ino.0, mode, (uid, gid), size, (accessed, modified)).map_err(gone);
-        answer!(reply, set, told => reply.attr(&KNOWN_FOR, &told));
+        answer!(reply, set, told => {
+            self.tell(&told);
+            reply.attr(&KNOWN_FOR, &told);
+        });
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
@@ -496,6 +524,7 @@ impl Filesystem for Server {
         let made = self.make(request, parent.0, name, FileKind::Volume, mode);
         answer!(reply, made, told => {
             self.known.tell(told.ino.0);
+            self.tell(&told);
             reply.entry(&KNOWN_FOR, &told, Generation(0));
         });
     }
@@ -554,8 +583,8 @@ impl Filesystem for Server {
         answer!(reply, renamed, () => reply.ok());
     }
 
-    fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let opened = self.open_file(ino.0, flags.0);
+    fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let opened = self.open_file((ino.0, request.pid()), flags.0);
         answer!(reply, opened, (handle, flags) => reply.opened(FileHandle(handle), flags));
     }
 
@@ -572,6 +601,7 @@ impl Filesystem for Server {
         let made = self.create_file(request, parent.0, name, mode, flags);
         answer!(reply, made, (told, handle, flags) => {
             self.known.tell(told.ino.0);
+            self.tell(&told);
             reply.created(&KNOWN_FOR, &told, Generation(0), FileHandle(handle), flags);
         });
     }
@@ -604,7 +634,12 @@ impl Filesystem for Server {
                 Ok(file) => file.read(&self.ways, (offset, size.into()), into),
                 Err(error) => Err(*error),
             };
-            answer!(reply, read.map_err(gone), bytes => reply.data(bytes));
+            answer!(reply, read.map_err(gone), bytes => {
+                if bytes.len() < size as usize {
+                    self.lengths.ends(ino.0, offset + bytes.len() as u64);
+                }
+                reply.data(bytes);
+            });
         });
     }
 
@@ -621,10 +656,25 @@ impl Filesystem for Server {
         reply: ReplyWrite,
     ) {
         locked(&self.open).asked_by(handle.0);
-        let written = self.file(ino.0).and_then(|file| file.write(&self.ways, offset, bytes));
+        let is_past_cache = flags.0 & libc::O_DIRECT != 0;
+        let end = offset.saturating_add(bytes.len() as u64);
+        let written = self.file(ino.0).and_then(|file| {
+            file.write(&self.ways, offset, bytes)?;
+            // Behind an asynchronous write past the cache the kernel asks for no fsync.
+            match is_past_cache && flags.0 & libc::O_DSYNC != 0 {
+                true => file.sync(&self.ways, handle.0),
+                false => Ok(()),
+            }
+        });
+        match (&written, is_past_cache) {
+            (Ok(()), false) => self.lengths.reaches(ino.0, end),
+            (Ok(()), true) => self.lengths.reaches_past_cache(ino.0, end),
+            (Err(_), true) => self.lengths.failed((ino.0, handle.0), end),
+            (Err(_), false) => {}
+        }
         // Of an asynchronous write past the cache a read may have brought older bytes into it; and
         // what was not answered may be done yet.
-        if written.is_err() || flags.0 & libc::O_DIRECT != 0 {
+        if written.is_err() || is_past_cache {
             locked(&self.open).cached.forget(ino.0);
         }
         answer!(reply, written.map_err(gone), () => reply.written(bytes.len() as u32));
@@ -693,6 +743,7 @@ impl Filesystem for Server {
                 }
                 self.tree.tell(ino.0, OsStr::new(&entry.name), told);
                 self.known.tell(told.ino.0);
+                self.tell(told);
                 all.push(told.ino.0);
             }
             is_full
@@ -739,12 +790,12 @@ impl Filesystem for Server {
         ino: INodeNo,
         name: &OsStr,
         value: &[u8],
-        _: i32,
+        flags: i32,
         _: u32,
         reply: ReplyEmpty,
     ) {
         let may = self.may_contract(request, ino.0, name);
-        let set = may.and_then(|()| self.set_contract(ino.0, name, value)).map_err(gone);
+        let set = may.and_then(|()| self.set_contract(ino.0, name, value, flags)).map_err(gone);
         answer!(reply, set, () => reply.ok());
     }
 

@@ -6,9 +6,13 @@ use client::control::Service;
 
 impl Server {
     /// A handle on a file, and how the kernel is to treat it.
-    pub(super) fn open_file(&self, ino: u64, flags: i32) -> Ended<(u64, FopenFlags)> {
+    pub(super) fn open_file(
+        &self,
+        (ino, thread): (u64, u32),
+        flags: i32,
+    ) -> Ended<(u64, FopenFlags)> {
         let opening = self.going.open(ino)?;
-        let opened = self.open_found(ino, flags);
+        let opened = self.open_found(ino, flags, thread);
         drop(opening);
         if opened.is_err() {
             // Its name may have been taken away meanwhile, as that of a file that is open.
@@ -17,15 +21,18 @@ impl Server {
         opened
     }
 
-    fn open_found(&self, ino: u64, flags: i32) -> Ended<(u64, FopenFlags)> {
+    fn open_found(&self, ino: u64, flags: i32, thread: u32) -> Ended<(u64, FopenFlags)> {
         let Found::Volume(facts) = self.find_open(ino)? else { return Err(Errno::EISDIR) };
+        let reads_only = flags & libc::O_ACCMODE == libc::O_RDONLY;
+        if !reads_only && self.lengths.refuses((ino, thread), facts.length_bytes.get()) {
+            return Err(Errno::ESTALE);
+        }
         if let Some(notifier) = self.notifier.get() {
             // How long it is may have changed behind the kernel's back; its bytes it forgets with
             // every open. What it has of neither is nothing to forget.
             let _ = notifier.inval_inode(INodeNo(ino), -1, 0);
         }
         let rate = locked(&self.open).rates.get(&ino).copied();
-        let reads_only = flags & libc::O_ACCMODE == libc::O_RDONLY;
         let stream = match rate.filter(|_| reads_only) {
             None => None,
             Some(rate) => Some(self.open_stream(ino, rate)?),
@@ -91,6 +98,7 @@ impl Server {
 
     pub(super) fn close_file(&self, ino: u64, handle: u64) {
         self.ways.unsynced.close(handle);
+        self.lengths.undoes((ino, handle), None);
         let mut open = locked(&self.open);
         open.asked_by(handle);
         let stream = open.streams.remove(&handle);
@@ -140,6 +148,7 @@ impl Server {
     /// The kernel has nothing of an inode any more.
     pub(super) fn forgotten(&self, ino: u64) {
         self.tree.forget(ino);
+        self.lengths.forget(ino);
         let mut open = locked(&self.open);
         open.cached.forget(ino);
         open.removed.remove(&ino);
@@ -239,14 +248,18 @@ impl Server {
         let file = self.file(ino)?;
         let keep = mode & libc::FALLOC_FL_KEEP_SIZE != 0;
         match mode & !libc::FALLOC_FL_KEEP_SIZE {
-            0 => file.allocate(&self.ways, offset, len, keep),
-            libc::FALLOC_FL_PUNCH_HOLE if keep => file.clear(&self.ways, offset, len),
+            0 => file.allocate(&self.ways, offset, len, keep)?,
+            libc::FALLOC_FL_PUNCH_HOLE if keep => file.clear(&self.ways, offset, len)?,
             libc::FALLOC_FL_ZERO_RANGE => {
                 file.allocate(&self.ways, offset, len, keep)?;
-                file.clear(&self.ways, offset, len)
+                file.clear(&self.ways, offset, len)?;
             }
-            _ => Err(Errno::EOPNOTSUPP),
+            _ => return Err(Errno::EOPNOTSUPP),
         }
+        if !keep {
+            self.lengths.reaches(ino, offset.saturating_add(len));
+        }
+        Ok(())
     }
 
     fn attribute<'a>(&self, ino: u64, name: &'a OsStr) -> Ended<Option<&'a str>> {
@@ -289,7 +302,14 @@ impl Server {
         }
     }
 
-    pub(super) fn set_contract(&self, ino: u64, name: &OsStr, value: &[u8]) -> Ended<()> {
+    /// `flags`: whether it shall be there already, or not, as `setxattr` has them.
+    pub(super) fn set_contract(
+        &self,
+        ino: u64,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+    ) -> Ended<()> {
         let name = self.attribute(ino, name)?.ok_or(Errno::EOPNOTSUPP)?;
         if !contracts::can_be_set(name) {
             return Err(Errno::EPERM);
@@ -298,6 +318,14 @@ impl Server {
             return Err(Errno::E2BIG);
         }
         let value = std::str::from_utf8(value).map_err(|_| Errno::EINVAL)?;
+        let (kind, is_set) = self.is_set(ino, name)?;
+        match flags {
+            // Nobody reads or writes anything else, and no listing would show it.
+            _ if kind != FileKind::Volume => return Err(Errno::EOPNOTSUPP),
+            libc::XATTR_CREATE if is_set => return Err(Errno::EEXIST),
+            libc::XATTR_REPLACE if !is_set => return Err(Errno::ENODATA),
+            _ => {}
+        }
         if name == contracts::STREAM {
             let rate = value.trim().parse().map_err(|_| Errno::EINVAL)?;
             // What would be refused to every reader is refused here. Whoever removes the file meanwhile finds
@@ -314,6 +342,14 @@ impl Server {
         self.serve(ino, &service)
     }
 
+    /// What a volume stands for, and whether this attribute of it was set.
+    fn is_set(&self, ino: u64, name: &str) -> Ended<(FileKind, bool)> {
+        let found = self.ways.ask(|client| client.volume(&volume(ino)));
+        let found = found.map_err(|error| failed(&error))?;
+        let stream = locked(&self.open).rates.get(&ino).copied();
+        Ok((found.kind, contracts::is_set(&found.service, stream, name)))
+    }
+
     fn serve(&self, ino: u64, service: &Service) -> Ended<()> {
         let served = self.ways.change(|client| client.volume_service(&volume(ino), service));
         served.map(drop).map_err(|error| failed(&error))
@@ -328,6 +364,10 @@ impl Server {
             let had = locked(&self.open).rates.remove(&ino);
             return had.map(drop).ok_or(Errno::ENODATA);
         }
-        self.serve(ino, &Service::default())
+        // A volume has one service, and another attribute may have set it.
+        match self.is_set(ino, name)? {
+            (_, true) => self.serve(ino, &Service::default()),
+            (_, false) => Err(Errno::ENODATA),
+        }
     }
 }

@@ -9,6 +9,7 @@ mod doors;
 mod full;
 mod handles;
 mod kills;
+mod lengths;
 mod names_at_once;
 mod nfs;
 mod posix;
@@ -264,6 +265,41 @@ assert os.getxattr('f', 'user.slackline.recorded') == b'300000'";
     assert!(format!("{:?}", known.service).contains("Background"), "{known:?}");
 }
 
+/// To remove an attribute that was not set took away another contract; a directory took contracts that no
+/// listing showed.
+#[test]
+fn a_contract_is_made_replaced_and_removed_only_where_that_is_asked_for() {
+    let Some(mounted) = Mounted::new() else { return };
+    fs::write(mounted.path("f"), noise(300_000, 2)).unwrap();
+    fs::create_dir(mounted.path("d")).unwrap();
+    let python = "import errno, os
+def refused(by, call, path, name, *a):
+    try: call(path, 'user.slackline.' + name, *a)
+    except OSError as e: assert e.errno == by, (name, e)
+    else: raise SystemExit('not refused: %s %s' % (call, name))
+within = b'4KiB within 150ms every 500ms'
+os.setxattr('f', 'user.slackline.within', within)
+for name in ('rate', 'priority', 'stream'):
+    refused(errno.ENODATA, os.removexattr, 'f', name)
+    refused(errno.ENODATA, os.setxattr, 'f', name, b'normal' if name == 'priority' else b'1MB/s', os.XATTR_REPLACE)
+refused(errno.EEXIST, os.setxattr, 'f', 'within', within, os.XATTR_CREATE)
+assert os.getxattr('f', 'user.slackline.within') == within
+os.setxattr('f', 'user.slackline.within', within, os.XATTR_REPLACE)
+os.removexattr('f', 'user.slackline.within')
+refused(errno.ENODATA, os.removexattr, 'f', 'within')
+for name, value in (('priority', b'background'), ('stream', b'1MB/s')):
+    os.setxattr('f', 'user.slackline.' + name, value, os.XATTR_CREATE)
+    refused(errno.EEXIST, os.setxattr, 'f', name, value, os.XATTR_CREATE)
+    os.removexattr('f', 'user.slackline.' + name)
+assert os.listxattr('f') == []
+for name, value in (('rate', b'1MB/s'), ('within', within), ('priority', b'background'), ('stream', b'1MB/s')):
+    refused(errno.EOPNOTSUPP, os.setxattr, 'd', name, value)";
+    fs::write(mounted.dir.path("x.py"), python).unwrap();
+    mounted.shell(&format!("python3 {}", mounted.dir.text("x.py")));
+    let service = mounted.client().volume("d").unwrap().service;
+    assert_eq!(service, client::control::Service::default());
+}
+
 #[test]
 fn only_who_has_mounted_changes_contracts() {
     let Some(mounted) = Mounted::new() else { return };
@@ -447,6 +483,60 @@ fn what_was_written_with_o_sync_outlives_the_daemon() {
         let seen = fs::read(&path).unwrap();
         assert_eq!(seen.len() as u64, at + 4096, "open flags {flag:#o}");
         assert_eq!(seen[at as usize..], [round; 4096], "open flags {flag:#o}");
+    }
+}
+
+/// An asynchronous write past the cache, by a number of the processor's own for each call, and a kill of the
+/// daemon right behind its end.
+const ASYNCHRONOUS: &str = "
+import ctypes, mmap, os, platform, signal, struct, sys
+path, at, byte, daemon = sys.argv[1], *map(int, sys.argv[2:])
+setup, submit, events = (0, 2, 4) if platform.machine() == 'aarch64' else (206, 209, 208)
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*a):
+    done = libc.syscall(*(ctypes.c_long(x) if isinstance(x, int) else x for x in a))
+    if done < 0: raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return done
+file = os.open(path, os.O_RDWR | os.O_DIRECT | os.O_DSYNC)
+memory = mmap.mmap(-1, 4096)
+memory.write(bytes([byte]) * 4096)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+context = ctypes.c_ulong(0)
+call(setup, 8, ctypes.byref(context))
+# data, key and flags, what (1: a write), priority, file, memory, length, place, and three more
+block = struct.pack('QIIHhIQQqQII', 0, 0, 0, 1, 0, file, address, 4096, at, 0, 0, 0)
+block = ctypes.create_string_buffer(block)
+all = (ctypes.c_void_p * 1)(ctypes.addressof(block))
+call(submit, context, 1, all)
+ended = ctypes.create_string_buffer(32)
+call(events, context, 1, 1, ended, None)
+os.kill(daemon, signal.SIGKILL)
+assert struct.unpack('QQqq', ended.raw)[2] == 4096, ended.raw";
+
+/// Behind these the kernel asks for no fsync: what was answered went.
+#[test]
+fn what_was_written_with_o_dsync_and_not_waited_for_outlives_the_daemon() {
+    let Some(mut mounted) = Mounted::new() else { return };
+    let path = mounted.path("synced");
+    let file = File::create(&path).unwrap();
+    file.set_len(64 << 20).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    fs::write(mounted.dir.path("x.py"), ASYNCHRONOUS).unwrap();
+    for round in 1..=6u8 {
+        let at = u64::from(round) * (5 << 20) + 4096;
+        let daemon = mounted.daemon.take().unwrap();
+        let ran = Command::new("python3")
+            .args([mounted.dir.path("x.py"), path.clone()])
+            .args([at.to_string(), round.to_string(), daemon.id().to_string()])
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        daemon.kill();
+        mounted.daemon = Some(mounted.dir.serve(&mounted.disks));
+        let mut seen = [0; 4096];
+        File::open(&path).unwrap().read_exact_at(&mut seen, at).unwrap();
+        assert!(seen == [round; 4096], "round {round}: {:?} and so on", &seen[..4]);
     }
 }
 
