@@ -518,7 +518,7 @@ fn without_being_told_nothing_listens_and_plain_tcp_goes_on_loopback_alone() {
     daemon.kill();
     let far = [&quiet[..], &["--plain-tcp", "--listen", "0.0.0.0:0"]].concat();
     let refused = dir.try_serve(&world.disks, &far).err().unwrap();
-    refused.failed(1, &["--listen 0.0.0.0:0", "other machines", "--plain-tcp"]);
+    refused.failed(2, &["--listen 0.0.0.0:0", "other machines", "--plain-tcp"]);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = taken.local_addr().unwrap().to_string();
     let refused = dir.try_serve(&world.disks, &[&quiet[..], &["--listen", &at]].concat());
