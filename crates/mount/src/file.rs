@@ -34,8 +34,6 @@ pub struct File {
     inode: u64,
     /// Whoever writes bytes shares it; whoever makes the file grow or end elsewhere has it alone.
     order: RwLock<()>,
-    /// Whoever reads shares it; whoever makes it end elsewhere has it alone, until the kernel is told.
-    reads: RwLock<()>,
     /// For a moment at a time, never while the daemon is asked.
     extent: Mutex<Extent>,
     overlaps: Overlaps,
@@ -61,7 +59,6 @@ impl File {
         Self {
             inode,
             order: RwLock::default(),
-            reads: RwLock::default(),
             extent: Mutex::new(extent),
             overlaps: Overlaps::default(),
         }
@@ -73,12 +70,6 @@ impl File {
 
     fn alone(&self) -> RwLockWriteGuard<'_, ()> {
         self.order.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Until this is dropped nobody reads. A read that is answered between a cut and the answer to that is
-    /// one of zeros to the kernel, which takes the file to be as long as before.
-    pub fn without_reads(&self) -> RwLockWriteGuard<'_, ()> {
-        self.reads.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn extent(&self) -> MutexGuard<'_, Extent> {
@@ -111,7 +102,6 @@ impl File {
         (offset, len): (u64, u64),
         into: &'a mut Vec<u8>,
     ) -> Ended<&'a [u8]> {
-        let _until_read = self.reads.read().unwrap_or_else(PoisonError::into_inner);
         let range = offset..offset.saturating_add(len);
         let end = self.overlaps.read(range, || self.read_once(ways, offset, len, into))?;
         let skipped = (offset % SECTOR) as usize;

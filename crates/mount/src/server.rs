@@ -490,9 +490,6 @@ impl Filesystem for Server {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let open = locked(&self.open).files.get(&ino.0).map(|(file, _)| Arc::clone(file));
-        let cut = open.as_ref().filter(|_| size.is_some());
-        let _until_told = cut.map(|file| file.without_reads());
         let size = (size, handle.map(|handle| handle.0));
         let set = self.set(ino.0, mode, (uid, gid), size, (accessed, modified)).map_err(gone);
         answer!(reply, set, told => {

