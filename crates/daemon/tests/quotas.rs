@@ -3,6 +3,7 @@
 
 #![allow(clippy::print_stdout)] // what another process tried, and what was not tried
 
+use crate::nbd::{self, Nbd};
 use crate::support;
 use crate::support::{Running, contract};
 use client::control::{Contract, HolderKind, Priority, Service};
@@ -411,6 +412,33 @@ fn a_contract_does_not_wait_for_its_users_part() {
         while handle.outstanding() > 0 {
             handle.take().unwrap().result.unwrap();
         }
+    }
+}
+
+/// The same for a read of a block device's client that is answered in one reply, though it lies in two MiB:
+/// the pool is asked for one of its parts after the other.
+#[test]
+fn a_read_in_one_reply_under_a_contract_does_not_wait_for_its_users_part() {
+    let daemon = daemon("[default]\nbest_effort_connections = 9\nbest_effort_requests = 3");
+    let size = 2 << 20;
+    let data = vec![7; size as usize];
+    let under_contract = support::Volume { size, data, operations: 1, ..Default::default() };
+    daemon.pool.state().volumes.insert("p".into(), under_contract);
+    let path = wire::socket::nbd_path(daemon.client.socket());
+    let mut device = Nbd::open(&path, "p", false).unwrap();
+    daemon.pool.state().hold_best_effort = true;
+    let mut greedy = daemon.client.best_effort("v").unwrap();
+    for _ in 0..3 {
+        greedy.begin_read(Bytes::ZERO, Bytes::kib(4)).unwrap();
+    }
+    drop(daemon.pool.wait(|state| state.held.len() == 3));
+    let (offset, len) = ((1 << 20) - 4096, 8192);
+    let cookie = device.begin(nbd::READ, 0, offset, len, &[]);
+    drop(daemon.pool.wait(|state| state.held.len() == 4));
+    daemon.pool.release();
+    assert_eq!(device.end(cookie), Ok(vec![7; len as usize]));
+    while greedy.outstanding() > 0 {
+        greedy.take().unwrap().result.unwrap();
     }
 }
 

@@ -51,6 +51,10 @@ use window::{Kind, Memory, Piece, Rights};
 pub(crate) const DISKS_MAX: usize = 64;
 const _: () = assert!(store::DISKS_MAX <= DISKS_MAX);
 
+/// Where the clock moves by less than this many nanoseconds against the one that only counts, the machine
+/// has not slept for longer.
+const SLEPT_LEAST: u64 = 1_000_000_000;
+
 #[cfg(test)]
 thread_local! {
     /// How often this thread has taken a pool's lock.
@@ -89,6 +93,8 @@ pub(crate) struct Inner {
     now: Instant,
     /// Of which it was told the time of day.
     told_wall_clock: Instant,
+    /// What time it was at the epoch when it was told last for how long the machine has slept.
+    epoch: i64,
     /// How late the host was recent_lateness.
     recent_lateness: RecentLateness,
     /// Nothing is started and nobody is answered any more.
@@ -149,6 +155,7 @@ impl Core {
             timer: None,
             now: sys::now(),
             told_wall_clock: Instant::EPOCH,
+            epoch: 0,
             recent_lateness: RecentLateness::new(sys::now()),
             stopping: false,
         };
@@ -736,7 +743,13 @@ impl Inner {
     fn tell_wall_clock(&mut self) {
         if self.told_wall_clock != self.now {
             self.told_wall_clock = self.now;
-            self.node.set_wall_clock(sys::wall_clock_at_epoch(self.now));
+            let epoch = sys::wall_clock_at_epoch(self.now);
+            // What the machine has slept is asked for only where that may be it.
+            if epoch.abs_diff(self.epoch) > SLEPT_LEAST {
+                self.epoch = epoch;
+                self.node.set_slept(sys::slept());
+            }
+            self.node.set_wall_clock(epoch);
         }
     }
 

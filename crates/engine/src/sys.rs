@@ -40,10 +40,19 @@ pub(crate) fn now() -> Instant {
     if let Some(now) = crate::core::schedules::now() {
         return now;
     }
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// For how long the machine has slept since its boot, which `CLOCK_MONOTONIC` does not count.
+pub(crate) fn slept() -> Duration {
+    clock(libc::CLOCK_BOOTTIME).saturating_since(clock(libc::CLOCK_MONOTONIC))
+}
+
+fn clock(which: libc::clockid_t) -> Instant {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the answer, and the clock always exists.
-    let result = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    assert_eq!(result, 0, "the monotonic clock can be read");
+    // SAFETY: `time` is a valid place for the answer, and these clocks always exist.
+    let result = unsafe { libc::clock_gettime(which, &mut time) };
+    assert_eq!(result, 0, "the clocks that count can be read");
     Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 

@@ -26,7 +26,7 @@ pub(crate) use self::behind::{Deferred, Flushed};
 use self::behind_end::Clearing;
 use self::checks::find_to_write;
 pub(crate) use self::gaps::Gap;
-use self::pieces::{Whose, cut, edges, first_piece, read_piece, submit_for};
+use self::pieces::{Whose, cut, edges, first_piece, read_piece, reads_anew, submit_for};
 use crate::api::*;
 use crate::core::Core;
 use crate::limits;
@@ -720,6 +720,18 @@ impl BestEffort {
         if self.is_too_late_for(id) {
             return false;
         }
+        let (disk, action) = match (part, &action) {
+            (Part::Read, DiskAction::Read { span, .. }) => {
+                match reads_anew(core, &self.operations[id], *span) {
+                    Ok(anew) => anew,
+                    Err(error) => {
+                        self.operation(id).fails(error);
+                        return false;
+                    }
+                }
+            }
+            _ => (disk, action),
+        };
         let operation = self.operation(id);
         // What was promised of it stays so.
         if let Some((late_by, latency, due)) = promised {

@@ -9,11 +9,11 @@ use crate::limits;
 use crate::streams::index::Streams;
 use crate::streams::rounds::Rounds;
 use crate::streams::stream::Stream;
+use crate::volumes::ages::Ages;
 use crate::volumes::kept::KeptOutServices;
 use crate::volumes::permission::{self, Wanted};
 use crate::volumes::rings;
 use crate::volumes::services::Holder;
-use crate::volumes::trust::Trust;
 use crate::work::Owner;
 use crate::work::{self, CommandEnded};
 use alloc::boxed::Box;
@@ -33,14 +33,11 @@ pub struct Node {
     pub(crate) rounds: Rounds,
     pub(crate) kept_out: KeptOutServices,
     pub(crate) next_stream: u64,
-    /// When rings are looked through next for what is old (`volumes/ages.rs`).
-    pub(crate) old_look: Option<Instant>,
+    pub(crate) ages: Ages,
     shutting_down: Option<Option<Ticket>>,
     pub(crate) finished: Option<Finished>,
     /// What time it was at the epoch of the clock here, where the driver says so.
     pub(crate) wall_clock: Option<i64>,
-    /// Whether that is believed where something would be given up for its age.
-    pub(crate) trust: Trust,
 }
 
 impl Node {
@@ -67,11 +64,10 @@ impl Node {
             rounds: Rounds::default(),
             kept_out: KeptOutServices::default(),
             next_stream: 1,
-            old_look: None,
+            ages: Ages::default(),
             shutting_down: None,
             finished: None,
             wall_clock: None,
-            trust: Trust::default(),
         };
         node.admit_kept();
         node.look_for_old(Instant::EPOCH);
@@ -148,7 +144,7 @@ impl Node {
         let first = Instant::first(self.core.next_timer(), self.best_effort.due());
         let first = Instant::first(first, self.rounds.due());
         let first = Instant::first(first, self.kept_out.due());
-        Instant::first(first, self.old_look.filter(|_| !self.is_ending()))
+        Instant::first(first, self.ages.due.filter(|_| !self.is_ending()))
     }
 
     /// The end of some operation, if any has ended.

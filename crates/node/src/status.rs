@@ -100,7 +100,7 @@ impl Node {
                     status.memory.kept -= lent;
                     status.memory.from_memory = core.writes.served_in_all();
                     status.read_only = self.is_read_only();
-                    status.clock_doubt = self.trust.doubt(status.now);
+                    status.clock_doubt = self.ages.doubt(status.now);
                     status.delivery = core.delivery.counted;
                     let refused = core.delivery.refused.as_ref();
                     status.delivery_refused = refused.map(|(_, error)| Box::new(error.clone()));

@@ -22,7 +22,9 @@ impl Store {
         let (least, end) = (blocks(volume.length()).max(recorded), blocks(volume.limit()));
         let at = Point::new(Bytes::ZERO, clock).at;
         let place = blocks(from).max(least)..blocks(to).min(end);
-        self.recording.0.entry(id).or_default().arrived(place, at);
+        let noted = self.recording.0.entry(id).or_default();
+        noted.clocked.first.get_or_insert(recorded);
+        noted.arrived(place, at);
     }
 
     /// The recorded bytes of `id` are a copy of those of `of` from `start` on: they were recorded when

@@ -15,6 +15,7 @@ use crate::names::REMOVED_NAME_MAX;
 use crate::recorded::{More, Point};
 use crate::runs::Run;
 use crate::service;
+use crate::stepped::Stepped;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -46,6 +47,7 @@ pub(crate) enum Change {
     Thin { volume: VolumeId },
     Placed { volume: VolumeId, index: u32, run: Run },
     Begins { volume: VolumeId, first: u64 },
+    Stepped { volume: VolumeId, stepped: Stepped },
 }
 
 impl Change {
@@ -72,7 +74,8 @@ impl Change {
             | Self::Keep { volume, .. }
             | Self::Thin { volume }
             | Self::Placed { volume, .. }
-            | Self::Begins { volume, .. } => Some(*volume),
+            | Self::Begins { volume, .. }
+            | Self::Stepped { volume, .. } => Some(*volume),
             Self::Suspects { .. } | Self::Policy { .. } => None,
         }
     }
@@ -267,6 +270,11 @@ impl Encoder {
             Change::Begins { volume, first } => {
                 use format::begins::{FIRST, LEN, TAG, VOLUME};
                 self.put(LEN, &[(TAG, 26), (VOLUME, volume.0), (FIRST, *first)]);
+            }
+            Change::Stepped { volume, stepped: Stepped { first, until, by } } => {
+                use format::stepped::{BY, FIRST, LEN, TAG, UNTIL, VOLUME};
+                let what = [(FIRST, *first), (UNTIL, *until), (BY, *by)];
+                self.put(LEN, &[(TAG, 27), (VOLUME, volume.0), what[0], what[1], what[2]]);
             }
         }
     }
@@ -557,6 +565,13 @@ impl<'a> Decoder<'a> {
                 let bytes = self.take(LEN)?;
                 Change::Begins { volume: volume(bytes, VOLUME), first: FIRST.get(bytes) }
             }
+            27 => {
+                use format::stepped::{BY, FIRST, LEN, UNTIL, VOLUME};
+                let bytes = self.take(LEN)?;
+                let [first, until, by] = [FIRST, UNTIL, BY].map(|field| field.get(bytes));
+                let stepped = Stepped { first, until, by };
+                Change::Stepped { volume: volume(bytes, VOLUME), stepped }
+            }
             _ => return Err("a change of unknown kind"),
         }))
     }
@@ -758,6 +773,7 @@ mod tests {
             Change::Thin { volume },
             Change::Placed { volume, index: 5, run: run(77, 3) },
             Change::Begins { volume, first: 48 },
+            Change::Stepped { volume, stepped: Stepped { first: 7, until: 1 << 47, by: 300_001 } },
             Change::Delete { volume },
         ]
     }

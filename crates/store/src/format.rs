@@ -349,6 +349,17 @@ layout! {
     }
 }
 
+layout! {
+    /// A ring was recorded by a clock that was set forward afterwards.
+    stepped, "Change 27: stepped" {
+        TAG, 1, "27";
+        VOLUME, 8, "the volume's number";
+        FIRST, 6, "it was so from this block on, of 4 KiB, counted from the ring's beginning";
+        UNTIL, 6, "and at times before this: milliseconds since 1970";
+        BY, 6, "for the ring's age all of that counts as recorded so many milliseconds later; 0: nothing does";
+    }
+}
+
 /// Every table, in the document's order.
 pub const TABLES: &[Table] = &[
     header::TABLE,
@@ -386,4 +397,5 @@ pub const TABLES: &[Table] = &[
     thin::TABLE,
     placed::TABLE,
     begins::TABLE,
+    stepped::TABLE,
 ];

@@ -151,7 +151,7 @@ impl Store {
         let before = clock.saturating_sub(i64::try_from(keep.as_nanos()).ok()?);
         // It may have been recorded so much later than is noted.
         let before = before.saturating_sub(volume.recorded().within());
-        let old = volume.recorded().recorded_before(before).min(volume.length());
+        let old = volume.recorded_before(before).min(volume.length());
         // Not all of a large ring at once: others wait for this.
         let most = volume.start().saturating_add(GIVEN_UP_MAX);
         let end = old.round_down(RING_GRAIN).min(most) + volume.size();

@@ -9,6 +9,7 @@
 
 use crate::format;
 use crate::sizes::BLOCK;
+use crate::stepped::Stepped;
 use alloc::vec::Vec;
 use core::ops::Range;
 use units::Bytes;
@@ -38,6 +39,15 @@ pub struct Recorded {
     /// How often the tolerance has doubled since the volume was made.
     pub(crate) doublings: u8,
     pub(crate) points: Vec<Point>,
+}
+
+/// How times are taken where it is asked how old something is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reckoning<'a> {
+    /// Of a line that begins before this time, in nanoseconds since 1970, it is not known.
+    pub(crate) known: i64,
+    /// The clock was set forward.
+    pub(crate) stepped: Option<&'a Stepped>,
 }
 
 /// Where in a recording a time is. Times are nanoseconds since 1970.
@@ -130,7 +140,7 @@ impl Recorded {
         pairs.filter(|(a, b)| a.block < b.block)
     }
     /// Of those, the parts that are held from `start` on.
-    fn held(&self, start: Bytes) -> impl DoubleEndedIterator<Item = (Point, Point)> {
+    pub(crate) fn held(&self, start: Bytes) -> impl DoubleEndedIterator<Item = (Point, Point)> {
         let first = start / BLOCK;
         self.lines().filter(move |(_, b)| b.block > first).map(move |(a, b)| {
             match a.block < first {
@@ -147,10 +157,10 @@ impl Recorded {
     /// Up to where all was recorded before a time, in nanoseconds since 1970, as far as that is
     /// known: where a clock was set back, what lies behind something younger does not count, and
     /// neither does what lies before the first line, as long as that is younger.
-    pub fn recorded_before(&self, time: i64) -> Bytes {
+    pub(crate) fn recorded_before(&self, time: i64, reckoning: Reckoning<'_>) -> Bytes {
         let at = Point::new(Bytes::ZERO, time).at;
         let mut before = 0;
-        for (a, b) in self.lines() {
+        for (a, b) in self.reckoned(reckoning) {
             if a.at.max(b.at) >= at {
                 if a.at < at {
                     before = between(a.block, b.block, at - a.at, b.at.abs_diff(a.at));
@@ -214,6 +224,19 @@ impl Recorded {
             (first <= time).then(|| last.min(time))
         };
         self.lines().filter_map(until).max()
+    }
+    /// The lines of which it is known when they were recorded, with what their clock was set forward by.
+    fn reckoned(
+        &self,
+        Reckoning { known, stepped }: Reckoning<'_>,
+    ) -> impl Iterator<Item = (Point, Point)> {
+        let known = Point::new(Bytes::ZERO, known).at;
+        let reckoned = move |line| match stepped {
+            Some(stepped) => stepped.reckon(line),
+            None => [Some(line), None],
+        };
+        let lines = self.lines().flat_map(reckoned).flatten();
+        lines.filter(move |(a, b)| a.at.min(b.at) >= known)
     }
     /// When the byte at this place was recorded.
     pub fn time_at(&self, place: Bytes) -> Option<i64> {
@@ -464,7 +487,7 @@ mod tests {
     #[test]
     fn what_was_recorded_before_a_time_ends_where_something_younger_is() {
         let (day, hour) = (a_day(), 3_600_000);
-        let before = |at| day.recorded_before(ms(at)) / BLOCK;
+        let before = |at| day.recorded_before(ms(at), Reckoning::default()) / BLOCK;
         assert_eq!((before(0), before(hour * 10)), (0, 0));
         assert_eq!((before(hour * 10 + 5_000), before(hour * 10 + 10_001)), (5, 10));
         assert_eq!(before(hour * 10 + 75_000), 15);
@@ -472,10 +495,13 @@ mod tests {
         // is before them.
         assert_eq!((before(hour * 10 + 80_000), before(hour * 10 + 80_001)), (20, 30));
         assert_eq!(before(hour * 9 + 85_000), 0);
-        assert_eq!(Recorded::default().recorded_before(i64::MAX), Bytes::ZERO);
+        assert_eq!(
+            Recorded::default().recorded_before(i64::MAX, Reckoning::default()),
+            Bytes::ZERO
+        );
         // Of what lies before the first line nothing is known but that it is older than that.
         let late = recorded(&[(5, 1_000), (10, 2_000)]);
-        let before = |at| late.recorded_before(ms(at)) / BLOCK;
+        let before = |at| late.recorded_before(ms(at), Reckoning::default()) / BLOCK;
         assert_eq!((before(999), before(1_000), before(1_200), before(9_999)), (0, 0, 6, 10));
     }
 

@@ -18,6 +18,7 @@ use crate::recorded::{
     DOUBLINGS_MAX, More, POINTS_MAX, Point, Recorded, TOLERANCE, blocks, time_on,
 };
 use crate::sizes::BLOCK;
+use crate::stepped::Clocked;
 use crate::volume::Volume;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
@@ -125,6 +126,8 @@ pub(crate) struct Noted {
     gap: u64,
     /// How often the tolerance has doubled of what was copied here.
     doublings: u8,
+    /// By which clock it is recorded.
+    pub(crate) clocked: Clocked,
 }
 
 /// What is noted of all volumes.
@@ -155,6 +158,10 @@ impl Noted {
     /// Something waits for a record.
     pub(crate) fn waits(&self) -> bool {
         !self.waiting.is_empty()
+    }
+    /// When what waits came.
+    pub(crate) fn arrivals(&self) -> impl Iterator<Item = u64> {
+        self.waiting.iter().map(|arrival| arrival.began)
     }
     /// Blocks from this one on are there no more.
     fn cut(&mut self, end: u64) {

@@ -44,11 +44,11 @@ pub fn ring_size(size: Bytes, disks: usize, run: Bytes) -> Result<Bytes, StoreEr
     ring_extents(size, disks, run).map(|extents| EXTENT * u64::from(extents))
 }
 
-/// Bytes that it takes that a volume is a ring, where that begins, and for how long it keeps what it
-/// has.
+/// Bytes that it takes that a volume is a ring, where that begins, for how long it keeps what it has,
+/// and that its clock was set forward.
 pub(crate) fn ring_described(ring: Option<u64>) -> u64 {
-    let fixed = (format::ring::LEN + format::given_up::LEN + format::keep::LEN) as u64;
-    ring.map_or(0, |_| fixed)
+    let fixed = format::ring::LEN + format::given_up::LEN + format::keep::LEN;
+    ring.map_or(0, |_| (fixed + format::stepped::LEN) as u64)
 }
 
 /// Whole extents for a ring of at least `size`: no block lies across its end, and the rotation
@@ -152,5 +152,6 @@ pub(crate) fn described(volume: &Volume) -> impl Iterator<Item = Change> {
     });
     let keep =
         (volume.keep > 0).then_some(Change::Keep { volume: volume.id, seconds: volume.keep });
-    made.into_iter().chain(given_up).chain(keep)
+    let stepped = volume.stepped.map(|stepped| Change::Stepped { volume: volume.id, stepped });
+    made.into_iter().chain(given_up).chain(keep).chain(stepped)
 }

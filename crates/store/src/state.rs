@@ -164,6 +164,7 @@ impl State {
             Change::Keep { volume, seconds } => self.keep(*volume, *seconds)?,
             Change::Thin { volume } => self.make_thin(*volume)?,
             Change::Begins { volume, first } => self.begin(*volume, *first)?,
+            Change::Stepped { volume, stepped } => self.step(*volume, *stepped)?,
             Change::Placed { volume, index, run } => return self.put(*volume, *index, *run),
             Change::Recorded { volume, more } => {
                 self.volumes.get_mut(volume).ok_or(NO_VOLUME)?.recorded.apply(more)?;

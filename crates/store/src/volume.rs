@@ -5,6 +5,7 @@ use crate::api::{Ownership, Service, Times};
 use crate::blocks::Blocks;
 use crate::recorded::Recorded;
 use crate::runs::{Freed, Runs};
+use crate::stepped::Stepped;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec;
@@ -38,6 +39,8 @@ pub struct Volume {
     /// Of a ring: the seconds for which it keeps what is recorded; 0 where that has no end.
     pub(crate) keep: u32,
     pub(crate) recorded: Recorded,
+    /// Of a ring: the clock by which it was recorded was set forward (`stepped.rs`).
+    pub(crate) stepped: Option<Stepped>,
 }
 
 /// How a volume lies on its disks.
@@ -68,6 +71,7 @@ impl Volume {
             ring: None,
             keep: 0,
             recorded: Recorded::default(),
+            stepped: None,
         }
     }
     /// Its number.

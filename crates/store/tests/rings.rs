@@ -147,6 +147,150 @@ fn what_has_no_time_is_not_given_up_for_its_age() {
     assert_eq!(store.give_up_old(id), Some(Bytes::ZERO..Bytes::mib(32)));
 }
 
+/// A ring whose clock may be set to another time.
+struct Set {
+    disks: Vec<Disk>,
+    store: Store,
+    id: VolumeId,
+    clock: i64,
+}
+
+const DAY: i64 = 86_400 * SECOND;
+
+impl Set {
+    /// A ring of 96 MiB, which keeps things for two days.
+    fn new() -> Self {
+        let mut disks = new_pool(1, &[Bytes::mib(200)]);
+        let mut store = open(&mut disks).unwrap().store;
+        let id = ring(&mut store, Bytes::mib(96), &Placement::default());
+        store.keep_for(id, Some(Duration::from_secs(2 * 86_400))).unwrap();
+        Self { disks, store, id, clock: 1_790_000_000 * SECOND }
+    }
+
+    /// Records 16 MiB more, in as many seconds.
+    fn record(&mut self) {
+        let first = self.store.volume(self.id).unwrap().length() / EXTENT;
+        for extent in first..first + 16 {
+            self.clock += SECOND;
+            self.store.set_clock(self.clock);
+            self.store.note_arrived(self.id, EXTENT * extent, EXTENT * (extent + 1));
+            note(&mut self.store, self.id, extent..extent + 1);
+            assert!(commit(&mut self.store, &mut self.disks));
+        }
+    }
+
+    /// The clock is set forward by so much; gives what is noted of that.
+    fn step(&mut self, by: i64) -> bool {
+        self.clock += by;
+        self.store.set_clock(self.clock);
+        let is_noted = self.store.note_step(self.id, self.clock - by / 2, by);
+        assert_eq!(commit(&mut self.store, &mut self.disks), is_noted);
+        is_noted
+    }
+
+    /// The pool is closed by a power cut, and opened again.
+    fn open_again(&mut self) {
+        let before = self.store.volume(self.id).cloned();
+        self.store = open(&mut self.disks).unwrap().store;
+        assert_eq!(self.store.volume(self.id), before.as_ref());
+    }
+
+    /// So many MiB are given up for their age when so much time has passed; they are given up.
+    fn old_after(&mut self, time: i64) -> u64 {
+        self.clock += time;
+        self.store.set_clock(self.clock);
+        let given_up = self.store.give_up_old(self.id).map_or(0, |range| range.end / EXTENT);
+        commit(&mut self.store, &mut self.disks);
+        given_up
+    }
+}
+
+/// What a clock that was behind had noted was old when it was set right.
+#[test]
+fn a_step_of_the_clock_is_no_age() {
+    let mut one = Set::new();
+    one.record();
+    assert!(one.step(20 * DAY));
+    one.open_again();
+    one.record();
+    one.open_again();
+    assert_eq!(one.old_after(2 * DAY - 20 * SECOND), 0);
+    assert_eq!(one.old_after(12 * SECOND), 16);
+    assert_eq!(one.old_after(16 * SECOND), 32);
+
+    // Back where it was: nothing is noted of it, and all that was recorded is old after two days.
+    let mut back = Set::new();
+    back.record();
+    assert!(back.step(20 * DAY));
+    back.clock -= 20 * DAY;
+    assert!(back.store.note_step(back.id, back.clock, 0));
+    assert!(commit(&mut back.store, &mut back.disks));
+    back.open_again();
+    assert_eq!(back.old_after(2 * DAY + 2 * SECOND), 16);
+
+    // Where nothing was recorded since the pool was opened, nothing is known.
+    let mut other = Set::new();
+    other.record();
+    other.open_again();
+    assert!(!other.step(20 * DAY));
+    assert_eq!(other.old_after(0), 16);
+    let plain = other.store.create("plain", EXTENT, &Placement::default()).unwrap();
+    assert!(!other.store.note_step(plain, other.clock, DAY));
+}
+
+/// While one daemon runs they add up; of several the largest counts, and none of what is gone.
+#[test]
+fn of_several_steps_each_is_reckoned() {
+    let mut one = Set::new();
+    one.record();
+    assert!(one.step(20 * DAY));
+    // Not two of them, as long as it does not stand.
+    assert!(one.store.note_step(one.id, one.clock, 30 * DAY));
+    assert!(one.store.note_step(one.id, one.clock - 10 * DAY, 20 * DAY));
+    one.store.steps_stand();
+    assert!(one.step(10 * DAY));
+    one.store.steps_stand();
+    assert_eq!(one.old_after(2 * DAY - 20 * SECOND), 0);
+    assert_eq!(one.old_after(40 * SECOND), 16);
+
+    // Each day it is switched off for an hour, after a week once.
+    let mut daily = Set::new();
+    daily.record();
+    assert!(daily.step(7 * DAY));
+    daily.store.steps_stand();
+    for _ in 0..4 {
+        daily.open_again();
+        daily.record();
+        assert!(daily.step(3_600 * SECOND));
+        daily.store.steps_stand();
+        assert_eq!(daily.old_after(DAY / 4), 0);
+    }
+    // The first goes when it is old; what was recorded since then is kept for the week more, and no longer.
+    assert_eq!(daily.old_after(DAY), 16);
+    assert_eq!(daily.old_after(6 * DAY), 0);
+    assert_eq!(daily.old_after(2 * DAY), 80);
+    // The week is forgotten.
+    daily.open_again();
+    daily.record();
+    assert!(daily.step(3_600 * SECOND));
+    assert_eq!(daily.old_after(2 * DAY + 20 * SECOND), 96);
+}
+
+/// No program has recorded anything before 2026.
+#[test]
+fn what_a_clock_in_1970_has_noted_has_no_age() {
+    let mut one = Set::new();
+    (one.clock, _) = (0, one.store.set_clock(0));
+    one.record();
+    one.clock = 1_790_000_000 * SECOND;
+    one.open_again();
+    assert_eq!(one.old_after(100 * DAY), 0);
+    one.record();
+    assert_eq!(one.old_after(2 * DAY - 20 * SECOND), 0);
+    assert_eq!(one.old_after(40 * SECOND), 32);
+    assert!(store::CLOCKS_FROM < 1_790_000_000 * SECOND);
+}
+
 /// Whoever wants something of the pool does not wait until all of a large ring is given up.
 #[test]
 fn a_large_ring_gives_up_what_is_old_part_by_part() {

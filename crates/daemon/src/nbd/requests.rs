@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 use tokio::sync::watch;
 use units::{Bytes, Instant};
+use wire::frame::BODY_MAX;
 use wire::nbd::handshake::Chosen;
 use wire::nbd::transmission::{self as reply, Command, Errno, Extent, REQUEST_LEN, Request};
 
@@ -430,7 +431,9 @@ impl Shared {
         account: &Account,
     ) -> Result<(), Over> {
         let counted = Bytes::new(u64::from(len).min(GATHER_MAX));
-        let _place = account.place(&self.reserved, counted, || 0).await;
+        // What a contract has memory for is one operation, of no more than this.
+        let guaranteed = || if len as usize <= BODY_MAX { self.guaranteed() } else { 0 };
+        let _place = account.place(&self.reserved, counted, guaranteed).await;
         let _turn = match u64::from(len) > GATHER_MAX {
             true => Some(self.gathers.turn().await),
             false => None,

@@ -6,16 +6,16 @@ use crate::core::Core;
 use crate::limits;
 use crate::volumes::services::Holder;
 use crate::volumes::slack::in_slack;
+use crate::volumes::writes::Extent;
 use crate::work::{Owner, Part};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use sched::Class;
-use store::{EXTENT, Location};
+use store::{EXTENT, Location, Volume};
 use units::{Bytes, Direction, Instant, Lba};
 
-/// Asks a disk for a piece of a read: a range of extent `index` of the volume, which lies there. Blocks
-/// behind the end of what is recorded are zeros for him, as they are after a crash.
+/// Asks a disk for a piece of a read: a range of extent `index` of the volume, which lies there.
 pub(super) fn read_piece(
     core: &mut Core,
     now: Instant,
@@ -26,10 +26,7 @@ pub(super) fn read_piece(
     span: Span,
 ) {
     let (holder, priority) = (operation.holder(), operation.priority);
-    let before_end = core.store.volume(holder.volume).map(|volume| volume.before_end(index));
-    let shown = location.written.intersection(&before_end.unwrap_or_default());
-    // What has no place was never written, so that no byte of it is asked of the disk.
-    let offset = location.offset.unwrap_or_default() + range.start;
+    let (offset, action) = reads(core, (holder.volume, index), (&range, &location), span);
     let class = match operation.ticket {
         Some(_) => {
             let place = Lba::containing(offset);
@@ -37,10 +34,46 @@ pub(super) fn read_piece(
         }
         None => in_slack(priority.unwrap_or_default(), holder.volume),
     };
-    let written = shown.within(&range).into();
     let owner = Owner::Piece { operation: id, part: Part::Read };
-    let action = DiskAction::Read { offset, span, written };
     submit_for(core, now, operation, (location.disk, class), (action, owner));
+}
+
+/// What reads a range of an extent that lies there, and from where on. Blocks behind the end of what is
+/// recorded are zeros for him, as they are after a crash.
+fn reads(
+    core: &Core,
+    (volume, index): Extent,
+    (range, location): (&Range<Bytes>, &Location),
+    span: Span,
+) -> (Bytes, DiskAction) {
+    let before_end = core.store.volume(volume).map(|volume| volume.before_end(index));
+    let shown = location.written.intersection(&before_end.unwrap_or_default());
+    // What has no place was never written, so that no byte of it is asked of the disk.
+    let offset = location.offset.unwrap_or_default() + range.start;
+    let written = shown.within(range).into();
+    (offset, DiskAction::Read { offset, span, written })
+}
+
+/// What reads the piece of an operation that was to come to this memory, from where it lies by now. Between
+/// the end of a command and the time at which the node hears of it nobody knows of the read: what it was
+/// to read may lie in another place since then, and its own be somebody else's.
+///
+/// # Errors
+/// Where a ring has given it up.
+pub(super) fn reads_anew(
+    core: &Core,
+    operation: &Operation,
+    span: Span,
+) -> Result<(DiskIndex, DiskAction), Error> {
+    let memory = operation.span.expect("a read has memory");
+    let at = operation.offset + (span.offset - memory.offset);
+    let extent = (operation.volume, at / EXTENT);
+    let Some(location) = core.store.locate(extent.0, extent.1) else {
+        let start = core.store.volume(operation.volume).map_or(Bytes::ZERO, Volume::start);
+        return Err(Error::GivenUp { start });
+    };
+    let within = at % EXTENT..at % EXTENT + span.len;
+    Ok((location.disk, reads(core, extent, (&within, &location), span).1))
 }
 
 /// Asks a disk for a part of an operation; under contract, in its turn.

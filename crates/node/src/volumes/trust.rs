@@ -4,6 +4,9 @@
 //! network, may set it right. At the start nobody knows where it was before; there it is compared with the
 //! times by which the pool recorded.
 //!
+//! By how much it was set forward since it was believed last is known apart from the times for which the
+//! machine slept: these have passed.
+//!
 //! Invariant: a clock that is set back to where it was is believed at once.
 
 use crate::api::ClockDoubt;
@@ -15,7 +18,31 @@ use units::{Duration, Instant};
 pub(crate) struct Trust {
     /// What time it was at the epoch when that was looked at last.
     epoch: Option<i64>,
+    /// For how long the machine had slept then.
+    slept: Duration,
     doubt: Option<ClockDoubt>,
+    /// By how much it was set forward since it was believed last, as far as that was seen.
+    stepped: i64,
+}
+
+/// A clock at a look.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    /// What time it is, in nanoseconds since 1970,
+    pub time: i64,
+    /// and was at the epoch, by that.
+    pub epoch: i64,
+    /// For how long the machine has slept.
+    pub slept: Duration,
+}
+
+/// The clock was set to another time, as was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// Whoever noted a time before this did so before it was set.
+    pub until: i64,
+    /// By how much it was set forward since it was believed last; zero where it is back.
+    pub by: i64,
 }
 
 impl Trust {
@@ -24,22 +51,45 @@ impl Trust {
         self.doubt.filter(|doubt| doubt.until > now)
     }
 
-    /// By the clock of now it was this time at the epoch. At the first look, how far that is ahead of
-    /// what was `recorded` is asked for.
-    pub(crate) fn look(&mut self, now: Instant, epoch: i64, recorded: impl FnOnce() -> i64) {
-        let (moved, most) = match self.epoch.replace(epoch) {
+    /// Looks at the clock of now. At the first look, how far it is ahead of what was `recorded` is asked
+    /// for. Says so where it was set to another time than at the look before.
+    pub(crate) fn look(
+        &mut self,
+        now: Instant,
+        Clock { time, epoch, slept }: Clock,
+        recorded: impl FnOnce() -> i64,
+    ) -> Option<Step> {
+        let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        let jump = nanos(CLOCK_JUMP);
+        let slept = nanos(slept.saturating_sub(core::mem::replace(&mut self.slept, slept)));
+        let before = self.epoch.replace(epoch);
+        let (moved, most) = match before {
             None => (recorded(), CLOCK_AHEAD + CLOCK_STANDS),
             Some(before) => (epoch.saturating_sub(before), CLOCK_JUMP),
         };
-        let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         if moved.saturating_abs() <= nanos(most) {
-            return;
+            return None;
         }
-        let before = self.doubt(now).map_or(0, |doubt| nanos(doubt.ahead));
-        let ahead = before.saturating_add(moved);
-        self.doubt = (ahead > nanos(CLOCK_JUMP)).then(|| ClockDoubt {
+        let since_believed = self.doubt(now).map_or(0, |_| self.stepped);
+        let ahead = self.doubt(now).map_or(0, |doubt| nanos(doubt.ahead)).saturating_add(moved);
+        self.doubt = (ahead > jump).then(|| ClockDoubt {
             ahead: Duration::from_nanos(ahead.unsigned_abs()),
             until: now.saturating_add(CLOCK_STANDS),
         });
+        before?;
+        let moved = moved.saturating_sub(slept);
+        if moved.saturating_abs() <= jump {
+            return None;
+        }
+        self.stepped = match self.doubt {
+            None => 0,
+            // By a clock that was plainly wrong nothing has a time.
+            Some(_) if time.saturating_sub(moved) < store::CLOCKS_FROM => since_believed,
+            Some(_) => since_believed.saturating_add(moved),
+        };
+        let by = if self.stepped > jump { self.stepped } else { 0 };
+        // What was noted since then was so between two looks.
+        let back = if moved > 0 { by.min(moved) } else { by };
+        Some(Step { until: time.saturating_sub(back / 2), by })
     }
 }

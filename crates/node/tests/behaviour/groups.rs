@@ -3,6 +3,7 @@
 use crate::driver::*;
 use node::{
     Contract, DeviceError, DiskAction, DiskIndex, Error, Mode, Op, Placement, Reply, StreamId,
+    command_ended,
 };
 use units::{Bytes, Direction, Duration, Instant, Rate};
 
@@ -193,6 +194,68 @@ fn a_block_that_was_synced_goes_to_another_place() {
     let mut driver = driver.after_a_power_cut();
     check(&mut driver, 0, Bytes::mib(2));
     check(&mut driver, 1, Bytes::MIB);
+}
+
+/// A command that read for two programs fails. Before the node hears of it, the place that it read is free,
+/// since the block lies in another by then: what is tried again is read from there, and not from where
+/// somebody else's bytes may lie.
+#[test]
+fn what_is_read_again_is_read_from_where_it_lies() {
+    let piece = Bytes::kib(64);
+    let mut driver = cameras(2);
+    let streams = record(&mut driver, 2);
+    let part = Bytes::kib(512);
+    driver.put_all(streams[0], 0, part);
+    assert_eq!(driver.done_durable(streams[0]), part);
+    let old = driver.place(&name(0), Bytes::ZERO);
+    driver.run(PERIOD * 3);
+    // The block goes to another place, with the disk busy with that when the reads come.
+    driver.put_all(streams[0], 0, Bytes::MIB - part);
+    let is_data = |action: &DiskAction| match action.transfer() {
+        Some((range, way)) => way == Direction::Write && range.end - range.start == Bytes::MIB,
+        None => false,
+    };
+    while !driver.disks[0].flights.values().any(|flight| is_data(&flight.command.action)) {
+        assert!(driver.step(Instant::MAX), "the block is never written");
+    }
+    let reads = [0, 1].map(|at| driver.begin(read(&name(0), piece * at, piece)));
+    let reads_old = |action: &DiskAction| {
+        action.transfer().is_some_and(|(range, way)| range.start == old && way == Direction::Read)
+    };
+    let (id, flight) = loop {
+        let mut flights = driver.disks[0].flights.iter();
+        if let Some((&id, _)) = flights.find(|(_, flight)| reads_old(&flight.command.action)) {
+            break (id, driver.disks[0].flights.remove(&id).unwrap());
+        }
+        assert!(driver.step(Instant::MAX), "nobody reads");
+    };
+    let range = flight.command.action.transfer().unwrap().0;
+    assert_eq!(range, old..old + piece * 2, "both are one command");
+    driver.now = driver.now.max(flight.finished);
+    let (now, started, failed) = (driver.now, flight.started, Err(DeviceError(5)));
+    let ended = command_ended(driver.node.disk_queue(DISK), id, started, now, failed);
+    // Meanwhile somebody else comes, and timers run.
+    let other = driver.begin(read(&name(0), piece * 4, piece));
+    driver.node.run_timers(now);
+    let from = driver.journal.len();
+    driver.node.command_ended(now, ended);
+    for (at, ticket) in [(0, reads[0]), (1, reads[1]), (4, other)] {
+        let Ok(Reply::Data { bytes: span, .. }) = driver.wait(ticket) else { panic!("no data") };
+        assert!(driver.bytes(span) == pattern(0, piece * at, piece), "{at}");
+        driver.done(Op::Release { span });
+    }
+    let new = driver.place(&name(0), Bytes::ZERO);
+    assert_ne!(new, old);
+    let reads: Vec<Bytes> = driver
+        .since(from)
+        .iter()
+        .filter_map(|done| done.action.transfer())
+        .filter_map(|(range, way)| (way == Direction::Read).then_some(range.start))
+        .collect();
+    assert!(
+        reads.len() >= 3 && reads.iter().all(|at| (new..new + Bytes::MIB).contains(at)),
+        "{reads:?}"
+    );
 }
 
 /// While something greedy has the slack, a part goes with the group's next request.

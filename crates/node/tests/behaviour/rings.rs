@@ -483,7 +483,6 @@ const NOON: i64 = 1_790_000_000_000_000_000;
 /// recorded in that month.
 #[test]
 fn a_clock_that_is_set_forward_makes_nothing_old_before_it_has_stood() {
-    const DAY: i64 = 86_400_000_000_000;
     let mut driver = Setup::new(1).with(|config| config.commit_interval = ms(100)).open();
     driver.node.set_wall_clock(NOON);
     let (placement, access, size) = (Placement::default(), Access::default(), Bytes::mib(208));
@@ -515,11 +514,7 @@ fn a_clock_that_is_set_forward_makes_nothing_old_before_it_has_stood() {
     assert_eq!((held(&driver), doubt(&mut driver)), (all, None));
 
     // A daemon that begins meanwhile does not believe it either.
-    let passed =
-        |driver: &Driver| driver.now.saturating_since(Instant::EPOCH).as_nanos().cast_signed();
-    let before = passed(&driver);
-    let mut driver = driver.after_a_power_cut();
-    let epoch = NOON + before - passed(&driver);
+    let (mut driver, epoch) = cut_and_open(driver, NOON);
     driver.node.set_wall_clock(epoch + DAY);
     driver.run(minute);
     assert_eq!(held(&driver), all);
@@ -531,6 +526,181 @@ fn a_clock_that_is_set_forward_makes_nothing_old_before_it_has_stood() {
     assert_eq!(held(&driver), all);
     driver.run(minute * 2);
     assert_eq!((held(&driver).0, doubt(&mut driver)), (all.1, None));
+}
+
+const DAY: i64 = 86_400_000_000_000;
+
+/// A ring that keeps things for two hours.
+fn two_hours() -> Driver {
+    let mut driver = Setup::new(1).with(|config| config.commit_interval = ms(100)).open();
+    let (placement, access, size) = (Placement::default(), Access::default(), Bytes::mib(208));
+    let keep = Some(Duration::from_secs(7_200));
+    let made = driver.ask(Op::RingCreate { name: "ring".into(), size, placement, access, keep });
+    assert!(is_made(made));
+    driver
+}
+
+/// Records 64 MiB more, 2 MiB each second, and is done.
+fn record_more(driver: &mut Driver) {
+    let (_, end) = held(driver);
+    let stream = opened(driver, Mode::Write, end).unwrap();
+    for mib in (2..=64).step_by(2) {
+        record(driver, stream, end + Bytes::mib(mib));
+        driver.run(Duration::from_secs(1));
+    }
+    driver.done_durable(stream);
+    driver.close(stream).unwrap();
+}
+
+/// Since the pool was opened.
+fn passed(driver: &Driver) -> i64 {
+    driver.now.saturating_since(Instant::EPOCH).as_nanos().cast_signed()
+}
+
+/// The power is cut, and the pool opened again, by the same clock.
+fn cut_and_open(driver: Driver, epoch: i64) -> (Driver, i64) {
+    let before = passed(&driver);
+    let mut driver = driver.after_a_power_cut();
+    let epoch = epoch + before - passed(&driver);
+    driver.node.set_wall_clock(epoch);
+    (driver, epoch)
+}
+
+/// A recorder without a battery of its own begins at the time at which it was last, until the network sets
+/// its clock. An hour after that all went that it had recorded before, of the same day.
+#[test]
+fn a_clock_that_was_behind_makes_nothing_older_than_it_is() {
+    let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3_600));
+    let mut driver = two_hours();
+    driver.node.set_wall_clock(NOON - DAY * 20);
+    record_more(&mut driver);
+    let recorded = passed(&driver);
+    let all = held(&driver);
+    assert_eq!(all, (Bytes::ZERO, Bytes::mib(64)));
+    driver.run(minute);
+    driver.node.set_wall_clock(NOON);
+    driver.run(minute);
+    assert!(driver.node.status(driver.now).clock_doubt.is_some());
+    // Whoever begins now knows of the step as well.
+    let (mut driver, epoch) = cut_and_open(driver, NOON);
+    driver.run(hour + minute);
+    assert_eq!(driver.node.status(driver.now).clock_doubt, None);
+    assert_eq!(held(&driver), all);
+    record_more(&mut driver);
+    let end = Bytes::mib(128);
+    assert_eq!(held(&driver), (Bytes::ZERO, end));
+    let (mut driver, epoch_2) = cut_and_open(driver, epoch);
+    driver.run(minute);
+    assert_eq!(held(&driver), (Bytes::ZERO, end));
+    // They go when they are as old as the ring keeps things, and the clock is believed again; what came
+    // later stays.
+    let age = epoch_2 + passed(&driver) - (NOON + recorded);
+    driver.run(hour * 2 + minute * 10 - Duration::from_nanos(age.cast_unsigned()));
+    let (start, _) = held(&driver);
+    assert_eq!(start, Bytes::mib(64));
+    driver.run(hour * 2);
+    assert_eq!(held(&driver), (end, end));
+}
+
+/// The same by a clock that begins in 1970: also if somebody else is the one who sees it right.
+#[test]
+fn what_was_recorded_in_1970_goes_with_what_comes_later() {
+    let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3_600));
+    for is_seen in [true, false] {
+        let mut driver = two_hours();
+        driver.node.set_wall_clock(0);
+        record_more(&mut driver);
+        let all = held(&driver);
+        if is_seen {
+            driver.run(minute);
+            driver.node.set_wall_clock(NOON);
+            driver.run(minute);
+        }
+        let (mut driver, _) = cut_and_open(driver, NOON);
+        driver.run(hour * 3);
+        assert_eq!(driver.node.status(driver.now).clock_doubt, None);
+        assert_eq!(held(&driver), all, "{is_seen}");
+        record_more(&mut driver);
+        driver.run(hour + minute * 50);
+        assert_eq!(held(&driver), (Bytes::ZERO, Bytes::mib(128)));
+        driver.run(minute * 20);
+        assert_eq!(held(&driver), (Bytes::mib(128), Bytes::mib(128)));
+    }
+}
+
+/// A machine that sleeps does not keep what is old for longer: that time has passed.
+#[test]
+fn what_was_recorded_before_the_machine_slept_is_so_much_older() {
+    let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3_600));
+    let mut driver = two_hours();
+    driver.node.set_wall_clock(NOON);
+    record_more(&mut driver);
+    let all = held(&driver);
+    driver.run(minute);
+    driver.node.set_slept(hour * 3);
+    driver.node.set_wall_clock(NOON + 3 * 3_600_000_000_000);
+    driver.run(hour - minute);
+    assert_eq!(held(&driver), all, "it may be wrong all the same");
+    driver.run(minute * 2);
+    assert_eq!(held(&driver), (all.1, all.1));
+}
+
+/// A clock that is set forward step by step, back in part, and forward again: what was recorded is as old
+/// as it is, by the clock that stands in the end.
+#[test]
+fn steps_of_the_clock_add_up() {
+    let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3_600));
+    let mut driver = two_hours();
+    let behind = |driver: &mut Driver, days: i64| {
+        driver.node.set_wall_clock(NOON - DAY * days);
+        driver.run(minute);
+    };
+    behind(&mut driver, 20);
+    record_more(&mut driver);
+    behind(&mut driver, 5);
+    behind(&mut driver, 10);
+    driver.run(hour + minute);
+    record_more(&mut driver);
+    behind(&mut driver, 0);
+    driver.run(minute * 45);
+    assert_eq!(held(&driver).0, Bytes::ZERO, "the first are not two hours old");
+    driver.run(minute * 25);
+    assert_eq!(held(&driver), (Bytes::mib(64), Bytes::mib(128)));
+    // What came between two of them is kept for longer, by the first.
+    driver.run(hour * 24 * 9);
+    assert_eq!(held(&driver), (Bytes::mib(64), Bytes::mib(128)));
+    driver.run(hour * 24 + hour);
+    assert_eq!(held(&driver), (Bytes::mib(128), Bytes::mib(128)));
+}
+
+/// A pool tells many rings of a step some at a time, and gives up nothing meanwhile.
+#[test]
+fn all_rings_are_told_of_a_step() {
+    let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3_600));
+    let setup = Setup {
+        profiles: vec![profile(Bytes::mib(4_096), FIXED, FLUSH)],
+        ..Setup::new(1).with(|config| config.commit_interval = ms(100))
+    };
+    let mut driver = setup.open();
+    let names: Vec<String> = (0..40).map(|number| format!("ring{number}")).collect();
+    driver.node.set_wall_clock(NOON - DAY * 20);
+    let (size, upto) = (Bytes::mib(96), Bytes::mib(16));
+    for name in &names {
+        let (placement, access, keep) = (Placement::default(), Access::default(), Some(hour * 24));
+        let made = Op::RingCreate { name: name.clone(), size, placement, access, keep };
+        assert!(is_made(driver.ask(made)));
+        let told = driver.ask(open(name, Mode::Write, camera(), Bytes::ZERO));
+        let Ok(Reply::Stream { stream, .. }) = told else { panic!("{told:?}") };
+        record(&mut driver, stream, upto);
+        driver.done_durable(stream);
+        driver.close(stream).unwrap();
+    }
+    driver.node.set_wall_clock(NOON);
+    driver.run(hour + minute * 2);
+    let start = |driver: &Driver, name: &str| driver.node.volume(name).unwrap().start.unwrap();
+    names.iter().for_each(|name| assert_eq!(start(&driver, name), Bytes::ZERO, "{name}"));
+    driver.run(hour * 24);
+    names.iter().for_each(|name| assert_eq!(start(&driver, name), upto, "{name}"));
 }
 
 #[test]
