@@ -152,8 +152,10 @@ impl Pace {
     /// Its account goes with the stream.
     fn close<K: Keeps>(&self, context: &mut Context<'_, K>) {
         let stream = self.stream();
-        let account = context.node.stream(stream).expect("open").account;
-        self.tally.borrow_mut().underruns = account.underruns;
+        // Of one that the pool has ended already there is none.
+        if let Some(status) = context.node.stream(stream) {
+            self.tally.borrow_mut().underruns = status.account.underruns;
+        }
         context.ask(CLOSE, Op::StreamClose { stream });
     }
 }
