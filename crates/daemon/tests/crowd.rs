@@ -307,14 +307,16 @@ impl Scene {
             "offers a file under a lease" => match self.lease(many) {
                 Ok(child) => child,
                 Err(error) => {
-                    println!("python3: {error}: a lease is not tried");
+                    skips::not_run(format!("{attack}: needs python3: {error}"));
                     return false;
                 }
             },
             "brings descriptors that take an hour to close" => {
                 let (one, _) = UnixStream::pair().unwrap();
                 if let Err(error) = engine::take_descriptors(one.as_fd(), false) {
-                    println!("NOT RUN: needs Linux 6.16 ({error}), to tell it to take none");
+                    skips::not_run(format!(
+                        "{attack}: needs Linux 6.16 ({error}), to tell it to take none"
+                    ));
                     return false;
                 }
                 self.start_as(ATTACKER, attack)
@@ -381,7 +383,7 @@ fn wait_until_ready(child: &mut Child, what: &str) {
 fn stage() -> Option<MutexGuard<'static, ()>> {
     static STAGE: Mutex<()> = Mutex::new(());
     if own_uid() != 0 {
-        println!("not root: not tried");
+        skips::not_run("needs root");
         return None;
     }
     Some(STAGE.lock().unwrap_or_else(PoisonError::into_inner))

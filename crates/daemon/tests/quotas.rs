@@ -481,7 +481,7 @@ fn as_another_user() {
 #[test]
 fn another_user_may_not_close_change_or_carry_a_stream_unless_it_is_root() {
     if own_uid() != 0 {
-        return println!("not root: not tried");
+        return skips::not_run("needs root, to be two users");
     }
     let rules: Rules = toml::from_str("[default]\nstreams = 1").unwrap();
     let quotas = Quotas::new(&rules, WHOLE, vec![0]);

@@ -201,6 +201,7 @@ fn main() -> ExitCode {
         if !data.is_dir() {
             println!("test {name} ... ignored, SKIPPED: no measurements at {}", data.display());
             println!("    (set SLACKLINE_DATA to the folder that holds disksim/)");
+            skips::not_run(format!("{name} needs SLACKLINE_DATA, a folder that holds disksim/"));
             skipped += 1;
         } else if catch_unwind(|| test(&data)).is_ok() {
             println!("test {name} ... ok");

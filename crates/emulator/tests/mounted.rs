@@ -17,10 +17,7 @@ use units::Bytes;
 fn fuse_is_there() -> bool {
     let there = rustix::process::getuid().is_root()
         && OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
-    if !there {
-        eprintln!("skipped: needs root and /dev/fuse");
-    }
-    there
+    skips::can_run(there, "needs root and /dev/fuse")
 }
 
 /// A directory that goes away with the test.

@@ -79,6 +79,9 @@ fn index() -> String {
          (`crates/policies/tests/by_cycles.rs`). *No promise*: a daemon that follows this policy\n\
          refuses contracts, but for those of its own log; with `--no-admission` it takes them,\n\
          and shows them as what they are.\n\n\
+         The classical real-time orders say which request under contract goes next, and leave open\n\
+         what an idle disk does. That they serve best effort only while no contract waits is our\n\
+         choice (`crates/policies/src/rest.rs`).\n\n\
          *Settings* are read and chosen with `slackline pool settings` and `slackline pool set`\n\
          ([the daemon](daemon.md#policy-and-settings)). What stands in no table of settings is\n\
          fixed.\n\n\

@@ -30,6 +30,8 @@ pub struct Tally {
     pub wait_total: Duration,
     /// Everything up to here was acknowledged as on the medium.
     pub durable: Bytes,
+    /// What its stream's account had of them when it was closed.
+    pub underruns: u64,
     /// It came to the end of its work.
     pub done: bool,
 }
@@ -146,6 +148,16 @@ impl Pace {
     fn stream(&self) -> StreamId {
         self.stream.expect("open")
     }
+
+    /// Its account goes with the stream.
+    fn close<K: Keeps>(&self, context: &mut Context<'_, K>) {
+        let stream = self.stream();
+        // Of one that the pool has ended already there is none.
+        if let Some(status) = context.node.stream(stream) {
+            self.tally.borrow_mut().underruns = status.account.underruns;
+        }
+        context.ask(CLOSE, Op::StreamClose { stream });
+    }
 }
 
 /// An isochronous reader that checks every byte, where there are any.
@@ -177,8 +189,7 @@ impl Player {
     }
     fn next<K: Keeps>(&mut self, context: &mut Context<'_, K>) {
         if self.0.moved >= self.0.length {
-            let stream = self.0.stream();
-            return context.ask(CLOSE, Op::StreamClose { stream });
+            return self.0.close(context);
         }
         match self.0.began {
             None => self.alarm(context),
@@ -284,8 +295,7 @@ impl Recorder {
     fn next(&mut self, context: &mut Context<'_>) {
         let due = self.pace.due(context.now);
         if self.pace.moved >= self.pace.length {
-            let stream = self.pace.stream();
-            return context.ask(CLOSE, Op::StreamClose { stream });
+            return self.pace.close(context);
         }
         context.alarm_at(due);
     }

@@ -14,10 +14,7 @@ fn fuse_is_there() -> bool {
     use std::os::unix::fs::MetadataExt;
     let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     let there = root && Path::new("/dev/fuse").exists();
-    if !there {
-        eprintln!("skipped: needs root and /dev/fuse");
-    }
-    there
+    skips::can_run(there, "needs root and /dev/fuse")
 }
 
 /// A small emulated flash device, so that answers are quick.
@@ -248,8 +245,7 @@ fn a_read_only_device_is_not_written_and_said_to_be_one() {
     let image = dir.text("image");
     let made = Command::new("losetup").args(["--read-only", "--find", "--show", &image]).output();
     let Some(made) = made.ok().filter(|made| made.status.success()) else {
-        eprintln!("skipped: needs root and losetup");
-        return;
+        return skips::not_run("needs root and losetup");
     };
     let device = String::from_utf8(made.stdout).unwrap().trim().to_owned();
     let journal = dir.text("journal");
@@ -289,9 +285,7 @@ impl Mounted {
             }
             mounted.map(|_| Self { device, mount })
         });
-        if mounted.is_none() {
-            eprintln!("skipped: needs root, losetup and mkfs.ext4");
-        }
+        skips::can_run(mounted.is_some(), "needs root, losetup and mkfs.ext4");
         mounted
     }
 }

@@ -95,8 +95,7 @@ fn the_profiler_finds_turns_and_zones_in_real_time() {
         own.uid() == 0
     });
     if models.is_empty() || !root || !Path::new("/dev/fuse").exists() {
-        eprintln!("skipped: needs SLACKLINE_REALTIME=MODEL,..., root and /dev/fuse");
-        return;
+        return skips::not_run("needs SLACKLINE_REALTIME=MODEL,..., root and /dev/fuse");
     }
     let (size, effort) = (
         setting("SLACKLINE_REALTIME_SIZE", "1GiB"),

@@ -50,8 +50,7 @@ impl Drop for Screen {
 #[test]
 fn it_shows_what_is_served_and_leaves_the_terminal_as_it_was() {
     if Command::new("tmux").arg("-V").stdout(Stdio::null()).status().is_err() {
-        println!("tmux is not there, so this was not run");
-        return;
+        return skips::not_run("needs tmux");
     }
     let dir = Scratch::new();
     let disks = dir.make_pool(&["a"]);

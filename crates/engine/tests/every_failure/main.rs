@@ -27,10 +27,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
 fn fuse_is_there() -> bool {
     let there = rustix::process::getuid().is_root()
         && OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
-    if !there {
-        eprintln!("skipped: needs root and /dev/fuse");
-    }
-    there
+    skips::can_run(there, "needs root and /dev/fuse")
 }
 
 /// A drive with a write cache that a power cut takes, and an empty pool on it.

@@ -453,8 +453,7 @@ fn a_list_of_memory_keeps_what_was_read_before_a_gap() {
     use std::os::unix::fs::MetadataExt;
     let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     if !root || !Path::new("/dev/fuse").exists() {
-        eprintln!("skipped: needs root and /dev/fuse");
-        return;
+        return skips::not_run("needs root and /dev/fuse");
     }
     let dir = Scratch::new();
     let mount = dir.path("mount");

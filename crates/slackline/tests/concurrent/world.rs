@@ -172,8 +172,5 @@ impl World {
 fn fuse_is_there() -> bool {
     let there = rustix::process::getuid().is_root()
         && OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
-    if !there {
-        eprintln!("the power stays on: cuts need root and /dev/fuse");
-    }
-    there
+    skips::can_run(there, "cuts of the power: needs root and /dev/fuse")
 }

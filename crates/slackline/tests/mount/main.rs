@@ -55,7 +55,7 @@ impl Mounted {
     fn of(size: &str) -> Option<Self> {
         let dir = Scratch::new();
         if !Path::new("/dev/fuse").exists() || !rustix::process::geteuid().is_root() {
-            println!("no FUSE here, or not root: nothing is mounted");
+            skips::not_run("needs root and /dev/fuse");
             return None;
         }
         let disks = dir.make_pool_of(&["a"], size);
@@ -106,10 +106,7 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
 fn has(tool: &str) -> bool {
     let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
     let found = found.is_ok_and(|ran| ran.status.success());
-    if !found {
-        println!("no {tool} here: what it would do is not tried");
-    }
-    found
+    skips::can_run(found, format!("needs {tool}"))
 }
 
 /// A second mount lay over the first one, and it said that all was well.
@@ -331,9 +328,11 @@ open('f', 'r+b').write(b'his own')";
 fn whoever_has_no_rights_serves_and_mounts_a_pool_of_his_own() {
     let dir = Scratch::new();
     let fuse = fs::metadata("/dev/fuse").is_ok_and(|it| it.mode() & 0o006 == 0o006);
-    if !fuse || !has("fusermount3") || !rustix::process::geteuid().is_root() {
-        println!("/dev/fuse is not open to everybody, or not root: not tried");
+    if !has("fusermount3") {
         return;
+    }
+    if !fuse || !rustix::process::geteuid().is_root() {
+        return skips::not_run("needs root, and /dev/fuse open to everybody");
     }
     fs::set_permissions(dir.path("."), fs::Permissions::from_mode(0o777)).unwrap();
     // Where he can run it, wherever it was built.

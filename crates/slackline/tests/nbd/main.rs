@@ -366,8 +366,7 @@ fn a_user_has_the_exports_that_he_may_read_and_writes_where_he_may() {
     let dir = Scratch::new();
     let disks = dir.make_pool(&["a"]);
     if !rustix::process::geteuid().is_root() {
-        println!("NOT RUN: needs root, to be another user");
-        return;
+        return skips::not_run("needs root, to be another user");
     }
     let daemon = dir.try_serve(&disks, &["--socket-mode", "0666"]).unwrap();
     std::fs::set_permissions(dir.path(""), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -471,10 +470,7 @@ fn can_be_attached() -> bool {
         || Command::new("losetup").arg("--find").output().is_ok_and(|ran| ran.status.success());
     let is_root = rustix::process::geteuid().is_root();
     let can = is_root && opens("/dev/fuse") && opens("/dev/loop-control") && has_loops();
-    if !can {
-        println!("NOT RUN: needs root, FUSE and loop devices");
-    }
-    can
+    skips::can_run(can, "needs root, FUSE and loop devices")
 }
 
 /// Two programs, and forty, which write what shares blocks, under whom the power fails again and again.
@@ -498,7 +494,7 @@ fn what_a_filesystem_has_synced_outlives_power_cuts() {
     for filesystem in [ext4, xfs] {
         let name = filesystem.make.trim_start_matches("mkfs.");
         if !known.lines().any(|line| line.trim_start_matches("nodev").trim() == name) {
-            println!("NOT RUN: this kernel has no {name}");
+            skips::not_run(format!("needs a kernel with {name}"));
             continue;
         }
         power::fsynced_files_outlive_cuts(&filesystem, 5);
@@ -510,7 +506,7 @@ fn what_a_filesystem_has_synced_outlives_power_cuts() {
 fn fsx_finds_no_byte_in_the_wrong_place_on_ext4() {
     let has_fsx = Command::new("fsx").arg("--help").output().is_ok();
     if !has_fsx {
-        println!("NOT RUN: needs fsx");
+        skips::not_run("needs fsx (scripts/setup test builds it)");
     } else if can_be_attached() {
         power::fsx_on_ext4();
     }
@@ -523,8 +519,7 @@ fn zeros_are_written_within_a_quota_of_one_request() {
     let dir = Scratch::new();
     let disks = dir.make_pool(&["a"]);
     if !rustix::process::geteuid().is_root() {
-        println!("NOT RUN: needs root, to give root a quota of its own");
-        return;
+        return skips::not_run("needs root, to give root a quota of its own");
     }
     let config = dir.path("one.toml");
     std::fs::write(&config, "[quota.user.root]\nbest_effort_requests = 1\n").unwrap();

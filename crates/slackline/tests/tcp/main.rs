@@ -110,10 +110,7 @@ fn has(programs: &[&str]) -> bool {
         let mut command = Command::new(program);
         command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
     });
-    if !has {
-        println!("{programs:?}: not all are there, so this was not run");
-    }
-    has
+    skips::can_run(has, format!("needs {programs:?}"))
 }
 
 fn run(program: &str, args: &[&str]) -> Ran {

@@ -132,14 +132,14 @@ fn play((name, policy, printed): (&'static str, Policy, f64), span: Duration) ->
     let copier = Copier::new(["from", "to"], COPIED, COPY_BEGINS);
     let seen = copier.seen();
     world.add(copier);
-    let (mut underruns, mut window) = (0, None);
+    let mut window = None;
     while world.now() < COPY_BEGINS + span {
         world.run_for(Duration::from_secs(1));
         let status = world.node.status(world.now());
-        underruns = underruns.max(status.streams.iter().map(|it| it.account.underruns).sum());
         window = window.or(status.streams.first().map(|it| it.window));
     }
     let time = world.now() - COPY_BEGINS;
+    let underruns = readers.iter().map(|seen: &Shared| seen.borrow().underruns).sum();
     Found { name, printed, readers, copier: seen, underruns, window, time }
 }
 

@@ -81,14 +81,13 @@ pub(super) fn play(scene: Scene, policy: Policy) -> Played {
         measured.push(program.seen());
         world.add(program);
     }
-    let (mut underruns, mut late) = (0, 0);
+    let mut late = 0;
     let has_ended = |seen: &Shared| seen.borrow().ended.is_some() || seen.borrow().error.is_some();
     while world.now() < scene.end && !measured.iter().all(has_ended) {
         world.run_for(Duration::from_secs(1));
         let status = world.node.status(world.now());
-        let now: u64 = status.streams.iter().map(|stream| stream.account.underruns).sum();
-        underruns = underruns.max(now);
         late = status.disks.iter().map(|disk| disk.account.late_requests).sum();
     }
+    let underruns = measured.iter().map(|seen| seen.borrow().underruns).sum();
     Played { measured, greedy, underruns, late, time: world.now() - GREEDY_BEGIN }
 }

@@ -6,6 +6,8 @@ use super::load::{GREEDY_EXTENT, GREEDY_READS, Program, Seen, place, run, scatte
 use engine::{IoClass, io_class};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use units::Bytes;
 
@@ -21,12 +23,18 @@ pub struct Setting {
     /// Films go through the kernel's cache, which reads so much ahead for them; all else
     /// goes past it.
     read_ahead: Option<Bytes>,
+    /// Films fetch themselves, past the cache, what they play next: [`FETCHED`] at a time, of
+    /// which one is in memory while the next one is fetched.
+    fetches: bool,
 }
+
+/// What films fetch at a time that fetch ahead: the largest block that a contract of ours has.
+const FETCHED: Bytes = Bytes::MIB;
 
 /// Whoever gives classes by hand takes deadlines nearer than this for urgent.
 const SOON: Duration = Duration::from_millis(400);
 
-/// As much as the largest block that a contract of ours has; with 2 MiB each is late
+/// As much as the largest block that a contract of ours has; by hand with 2 MiB each is late
 /// sooner.
 const AHEAD: Option<Bytes> = Some(Bytes::MIB);
 
@@ -41,52 +49,49 @@ const BFQ: &[(&str, &str)] = &[
     ("iosched/low_latency", "0"),
 ];
 
+/// Whoever asks most of the cache: double of that.
+const FAR_AHEAD: Option<Bytes> = Some(Bytes::new(2 << 20));
+
+const fn setting(
+    name: &'static str,
+    scheduler: &'static str,
+    knobs: &'static [(&'static str, &'static str)],
+) -> Setting {
+    Setting { name, scheduler, knobs, by_hand: false, read_ahead: None, fetches: false }
+}
+
+impl Setting {
+    const fn by_hand(self) -> Self {
+        Self { by_hand: true, ..self }
+    }
+
+    const fn reading_ahead(self, read_ahead: Option<Bytes>) -> Self {
+        Self { read_ahead, ..self }
+    }
+
+    const fn fetching(self) -> Self {
+        Self { fetches: true, ..self }
+    }
+}
+
 /// All that the kernel has. `none` and `kyber` do not look at classes.
-pub const SETTINGS: [Setting; 8] = [
-    Setting { name: "none", scheduler: "none", knobs: &[], by_hand: false, read_ahead: None },
-    Setting {
-        name: "kyber",
-        scheduler: "kyber",
-        knobs: &[("iosched/read_lat_nsec", "20000000")],
-        by_hand: false,
-        read_ahead: None,
-    },
-    Setting {
-        name: "mq-deadline",
-        scheduler: "mq-deadline",
-        knobs: DEADLINE,
-        by_hand: false,
-        read_ahead: None,
-    },
-    Setting {
-        name: "mq-deadline, classes by hand",
-        scheduler: "mq-deadline",
-        knobs: DEADLINE,
-        by_hand: true,
-        read_ahead: None,
-    },
-    Setting { name: "bfq", scheduler: "bfq", knobs: BFQ, by_hand: false, read_ahead: None },
-    Setting {
-        name: "bfq, classes by hand",
-        scheduler: "bfq",
-        knobs: BFQ,
-        by_hand: true,
-        read_ahead: None,
-    },
-    Setting {
-        name: "mq-deadline, classes by hand, read ahead",
-        scheduler: "mq-deadline",
-        knobs: DEADLINE,
-        by_hand: true,
-        read_ahead: AHEAD,
-    },
-    Setting {
-        name: "bfq, classes by hand, read ahead",
-        scheduler: "bfq",
-        knobs: BFQ,
-        by_hand: true,
-        read_ahead: AHEAD,
-    },
+pub const SETTINGS: [Setting; 14] = [
+    setting("none", "none", &[]),
+    setting("kyber", "kyber", &[("iosched/read_lat_nsec", "20000000")]),
+    setting("mq-deadline", "mq-deadline", DEADLINE),
+    setting("mq-deadline, classes by hand", "mq-deadline", DEADLINE).by_hand(),
+    setting("bfq", "bfq", BFQ),
+    setting("bfq, classes by hand", "bfq", BFQ).by_hand(),
+    setting("mq-deadline, classes by hand, read ahead", "mq-deadline", DEADLINE)
+        .by_hand()
+        .reading_ahead(AHEAD),
+    setting("bfq, classes by hand, read ahead", "bfq", BFQ).by_hand().reading_ahead(AHEAD),
+    setting("mq-deadline, read ahead", "mq-deadline", DEADLINE).reading_ahead(AHEAD),
+    setting("bfq, read ahead", "bfq", BFQ).reading_ahead(AHEAD),
+    setting("mq-deadline, 2 MiB read ahead", "mq-deadline", DEADLINE).reading_ahead(FAR_AHEAD),
+    setting("bfq, 2 MiB read ahead", "bfq", BFQ).reading_ahead(FAR_AHEAD),
+    setting("mq-deadline, films fetch 1 MiB ahead", "mq-deadline", DEADLINE).fetching(),
+    setting("bfq, films fetch 1 MiB ahead", "bfq", BFQ).fetching(),
 ];
 
 impl Setting {
@@ -125,6 +130,50 @@ impl Buffer {
     }
 }
 
+/// What a film has fetched: it is told of each piece once.
+struct Fetched {
+    told: Option<Receiver<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Fetched {
+    /// Fetches so many bytes again and again, on a thread of its own, [`FETCHED`] at a time. Two
+    /// pieces are there when this returns; then one waits to be taken while the next is fetched.
+    fn new(file: File, begin: Bytes, extent: Bytes, class: IoClass) -> Self {
+        let (tell, told) = sync_channel(1);
+        let mut buffer = Buffer::new(FETCHED);
+        let pieces = extent / FETCHED;
+        let mut fetch = move |number: u64| buffer.read(&file, begin + FETCHED * (number % pieces));
+        fetch(0);
+        tell.send(()).expect("there is room");
+        fetch(1);
+        let thread = std::thread::spawn(move || {
+            io_class(class).expect("permitted before");
+            let _ = engine::keep_time(); // as the threads of a pool's disks do
+            let mut number = 2;
+            while tell.send(()).is_ok() {
+                fetch(number);
+                number += 1;
+            }
+        });
+        Self { told: Some(told), thread: Some(thread) }
+    }
+
+    /// Waits until the next piece is there.
+    fn take(&self) {
+        let told = self.told.as_ref().expect("until it is dropped");
+        told.recv().expect("it fetches while somebody listens");
+    }
+}
+
+impl Drop for Fetched {
+    fn drop(&mut self) {
+        self.told = None;
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(!matches!(ended, Some(Err(_))) || std::thread::panicking(), "it fetched");
+    }
+}
+
 /// Runs the load for `time` under one setting.
 ///
 /// # Errors
@@ -160,7 +209,16 @@ pub fn load(
             // Playout begins when there is something ahead of it, as with our windows.
             (0..2).for_each(|block| buffer.read(&file, begin + program.block() * block));
         }
+        let fetched = (is_film && setting.fetches)
+            .then(|| Fetched::new(open(), begin, program.extent(time), setting.class(program)));
+        let per_fetch = FETCHED / program.block();
         move |block: u64| {
+            if let Some(fetched) = &fetched {
+                if block.is_multiple_of(per_fetch) {
+                    fetched.take();
+                }
+                return;
+            }
             let block = match program {
                 Program::Stream { .. } => block % blocks,
                 Program::Points { .. } => scattered(block, blocks),

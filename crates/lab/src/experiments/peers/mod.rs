@@ -34,11 +34,15 @@ const EXPERIMENT: Experiment = Experiment {
             the settings that we found best: mq-deadline with batches of one and without \
             promotion, bfq with strict guarantees and without idling, kyber with a target of 20 \
             ms; with classes by hand, as somebody could who knows all programs: what is due soon \
-            real time, films and copies best effort, the greedy ones idle; and with films \
-            through the kernel's cache, which reads 1 MiB ahead (2 MiB are late sooner). On our \
+            real time, films and copies best effort, the greedy ones idle; with films through the \
+            kernel's cache, which reads 1 MiB ahead, in classes by hand (2 MiB are late sooner) and in \
+            the real-time class, there 2 MiB, too; and with films in the real-time class that fetch \
+            1 MiB at a time past the cache, one piece ahead of the one that is taken next. On our \
             side a pool on the same device, with contracts whose windows are brought in up to 1 \
             MiB: as admission takes them, by the worst case, and, without a promise, with nobody \
-            refused. On both sides films begin when their windows are full. Late is what came over 10 ms \
+            refused; its profile is the model's own bounds, as no drive that one buys has them. Films \
+            begin when their windows are full on our side, and when something is ahead of them in the \
+            kernel's settings that read or fetch ahead; in its others nothing ever is. Late is what came over 10 ms \
             after its deadline: what is below may be the machine's own lateness, which stands \
             beside it. More films at each step, up to where a setting is late or refuses; then \
             no further. io.cost needs the io controller of cgroup v2, and is tried nowhere.",

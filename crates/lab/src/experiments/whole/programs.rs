@@ -35,6 +35,8 @@ pub(crate) struct Seen {
     pub bytes: Bytes,
     /// What a stream left out since it came too late.
     pub lost: Bytes,
+    /// What a stream's account has of them, up to its last operation.
+    pub underruns: u64,
     pub began: Option<Instant>,
     /// The end of its last operation.
     pub last: Option<Instant>,
@@ -163,6 +165,11 @@ impl Rwrt {
 
     /// The next operation is due.
     fn sleep(&mut self, context: &mut Context<'_, Metadata>) {
+        if let Way::Stream { stream: Some(stream), .. } = self.way
+            && let Some(status) = context.node.stream(stream)
+        {
+            self.seen.borrow_mut().underruns = status.account.underruns;
+        }
         if self.at >= self.length {
             self.seen.borrow_mut().ended = Some(context.now);
             if let Way::Stream { stream: Some(stream), .. } = self.way {

@@ -8,6 +8,7 @@ use super::super::{failed, progress::Progress};
 use super::database::Database;
 use super::{Scene, copies, tools};
 use crate::failure::Failure;
+use engine::IoClass;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -32,6 +33,9 @@ pub struct Places<'a> {
     pub home: PathBuf,
     /// Files that are copied, each by a program of its own.
     pub copied: Vec<PathBuf>,
+    /// Whether film and recording are in the kernel's real-time class and the copies in the idle
+    /// one, as somebody would do by ionice who knows all programs. A pool goes by contracts.
+    pub in_classes: bool,
 }
 
 /// What the programs saw of one run.
@@ -80,7 +84,12 @@ pub fn run(
         scene.seconds
     ));
     tools::forget_cached()?;
-    let Places { film, recording, database, home, copied } = places;
+    let Places { film, recording, database, home, copied, in_classes } = places;
+    let into = |class| match in_classes {
+        true => engine::io_class(class)
+            .map_err(|error| failed(format!("the I/O class {class:?}: {error}"))),
+        false => Ok(()),
+    };
     let mut film = Reader::new(film, FILM, PIECE);
     film.touch()?; // once the first piece is there, the window is full
     let start = Instant::now() + std(LEAD);
@@ -88,15 +97,24 @@ pub fn run(
     let when = (span, Pace { piece: PIECE, rate: RATE });
     let meter = &Meter::default();
     scope(|threads| {
-        let film = threads.spawn(move || film.play(when, meter));
-        let recording = threads.spawn(move || write(recording, FILM + 1, when, meter));
+        let film = threads.spawn(move || {
+            into(IoClass::RealTime)?;
+            film.play(when, meter)
+        });
+        let recording = threads.spawn(move || {
+            into(IoClass::RealTime)?;
+            write(recording, FILM + 1, when, meter)
+        });
         let transactions = threads.spawn(|| {
             std::thread::sleep(span.start.saturating_duration_since(Instant::now()));
             database.transactions(title.rsplit(' ').next().unwrap_or(title), scene.seconds)
         });
         let backup = threads.spawn(|| back_up(&home, span));
-        let copies: Vec<_> =
-            copied.iter().map(|path| threads.spawn(move || copies::copy(path, span))).collect();
+        let copy = |path| {
+            into(IoClass::Idle)?;
+            copies::copy(path, span)
+        };
+        let copies: Vec<_> = copied.iter().map(|path| threads.spawn(move || copy(path))).collect();
         let panicked = |_| failed("a program of the scene panicked");
         let rate = |bytes| Rate::of(Bytes::new(bytes), span.duration());
         let is_copied = !copies.is_empty();

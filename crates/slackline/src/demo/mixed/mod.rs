@@ -24,8 +24,9 @@ use units::Bytes;
 /// A film, a recording, a database and a backup on one disk, beside the kernel's schedulers
 ///
 /// Runs them on an emulated laptop disk: with Slackline (the database on ext4 over NBD, the
-/// backup from the mount, in the background), then all on ext4 under mq-deadline and bfq. Ends with 1 where anything under
-/// contract was late. Needs root, FUSE, loop devices, nbdfuse and PostgreSQL.
+/// backup from the mount, in the background), then all on ext4 under mq-deadline and bfq, with film and
+/// recording in the kernel's real-time I/O class, the backup and copies in the idle one. Ends with 1
+/// where anything under contract was late. Needs root, FUSE, loop devices, nbdfuse and PostgreSQL.
 #[derive(clap::Args)]
 pub struct Args {
     /// How long each of the three runs takes
@@ -40,6 +41,10 @@ pub struct Args {
     /// The file system of the database, and of everything in the kernel's runs
     #[arg(long, value_enum, default_value_t = tools::FileSystem::Ext4)]
     fs: tools::FileSystem,
+    /// In the kernel's runs leave film, recording and copies in the default I/O class, in place of
+    /// the real-time class for film and recording and the idle one for copies
+    #[arg(long)]
+    default_classes: bool,
     /// Keep the disk and the logs in this new folder
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
@@ -57,6 +62,7 @@ struct Scene {
     seconds: u64,
     copies: u64,
     fs: tools::FileSystem,
+    default_classes: bool,
 }
 
 impl Scene {
@@ -88,7 +94,8 @@ impl Scene {
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let tools = tools::Tools::find(args.fs)?;
     let mut progress = Progress::new();
-    let scene = Scene { seconds: args.seconds, copies: args.copies, fs: args.fs };
+    let Args { seconds, copies, fs, default_classes, .. } = *args;
+    let scene = Scene { seconds, copies, fs, default_classes };
     let runs = all_runs(args, scene, &tools, &mut progress);
     progress.clear();
     let runs = runs?;
@@ -98,7 +105,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     }
     let broken = runs[0].broken();
     common.output().result(&report::json(&runs, args.seconds, &broken), |_| {
-        report::told(&runs, args.seconds, &broken, args.svg.as_deref())
+        report::told(&runs, args, &broken)
     })?;
     match broken.first() {
         None => Ok(()),

@@ -51,6 +51,7 @@ pub fn runs(
             database: &database,
             home: home.clone(),
             copied: copied.clone(),
+            in_classes: !scene.default_classes,
         };
         runs.push(load::run(&format!("{fs}, {scheduler}"), places, scene, progress)?);
     }

@@ -94,7 +94,14 @@ fn play(
     let mut writer = client.writer("recording", contract(), Bytes::ZERO)?;
     let streams = [reader.stream(), writer.stream()];
     let mut film = Incoming::new(reader, PIECE);
-    let places = Places { film: &mut film, recording: &mut writer, database, home, copied };
+    let places = Places {
+        film: &mut film,
+        recording: &mut writer,
+        database,
+        home,
+        copied,
+        in_classes: false,
+    };
     let mut run = load::run("Slackline", places, scene, progress)?;
     let mut requests = [0, 0];
     for id in streams {

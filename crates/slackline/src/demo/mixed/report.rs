@@ -3,10 +3,10 @@
 use super::super::load::RATE;
 use super::super::samples::Samples;
 use super::super::svg::{Curve, distributions};
+use super::Args;
 use super::load::{PIECE, Run};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::path::Path;
 use units::{Duration, Rate};
 
 const WHAT: usize = 36;
@@ -22,7 +22,8 @@ fn row(text: &mut String, what: &str, runs: &[Run], cell: impl Fn(&Run) -> Strin
 }
 
 /// All runs in words.
-pub fn told(runs: &[Run], seconds: u64, broken: &[String], picture: Option<&Path>) -> String {
+pub fn told(runs: &[Run], args: &Args, broken: &[String]) -> String {
+    let seconds = args.seconds;
     let mut text = String::from("\n");
     row(&mut text, "", runs, |run| run.title.clone());
     text.push_str(&"-".repeat(WHAT + RUN * runs.len()));
@@ -48,12 +49,19 @@ pub fn told(runs: &[Run], seconds: u64, broken: &[String], picture: Option<&Path
     row(&mut text, "host: lateness of wake-ups, max", runs, |run| wakeups(run).max().to_string());
     let _ = write!(
         text,
-        "\nEach run took {seconds} s on the same emulated disk. The film is read and the recording\n\
+        "\nEach run took {seconds} s on an emulated disk of the same model: Slackline's in its own\n\
+         process, the kernel's over FUSE and a loop device. The film is read and the recording\n\
          written at {RATE}, {PIECE} every {}; a piece that waits longer is late. The database is\n\
-         PostgreSQL with pgbench's four clients.\n",
-        RATE.time_for(PIECE)
+         PostgreSQL with pgbench's four clients. With Slackline film, recording and database have\n\
+         contracts; under the kernel's schedulers {}.\n",
+        RATE.time_for(PIECE),
+        match args.default_classes {
+            true => "all but the backup are in the default I/O class",
+            false =>
+                "film and recording are in the real-time I/O\nclass, backup and copies in the idle one",
+        }
     );
-    if let Some(path) = picture {
+    if let Some(path) = args.svg.as_deref() {
         let _ = writeln!(text, "The database's latencies as a picture: {}", path.display());
     }
     match broken {
