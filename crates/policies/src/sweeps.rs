@@ -10,6 +10,9 @@
 //! the next cycle than is counted there; what does is taken from that one's register. On a disk with a queue one command is there at
 //! a time, as soon as there is a contract.
 //!
+//! A request of the sweep that is to do something else goes on in it where the sweep comes to the
+//! new place, behind the next request; otherwise it has to come anew, for the next cycle.
+//!
 //! What a request of a sweep takes longer than its contract covers (on a slow place of the disk) is the
 //! register's, however short the way to it is: ways of the arm are charged to all requests of a
 //! sweep together. Where the register does not cover that, it waits among best effort.
@@ -35,7 +38,7 @@ use alloc::vec::Vec;
 use sched::Waiting;
 use sched::parts::Elevator;
 use sched::{Admission, Choice, Policy, Setting, Settings, SweepRule, View};
-use units::{Duration, Instant};
+use units::{Command, Duration, Instant, Lba};
 
 /// With cycles of four seconds: ten streams of 2 MB/s in blocks of 8 MiB have one block in each.
 pub(super) const ADMISSION: Admission =
@@ -56,10 +59,11 @@ pub(super) fn admits(_: Admission, values: &Settings) -> Admission {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sweeps {
     cycle: Duration,
-    /// Keys of the sweep, the next one last.
-    sweep: Vec<u64>,
+    /// Requests of the sweep in the order of their places, the next one last.
+    sweep: Vec<Turn>,
     /// What was taken out of the sweep last, and where it was: it may come back at once.
-    dropped: Option<(u64, usize)>,
+    dropped: Option<(Waiting, usize)>,
+    /// The way that the next sweep goes.
     downward: bool,
     /// When the next cycle begins, if there is work.
     ends: Instant,
@@ -67,6 +71,13 @@ pub(super) struct Sweeps {
     slack: Duration,
     elevator: Elevator,
     rest: Rest,
+}
+
+/// A request in a sweep.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    key: u64,
+    place: Lba,
 }
 
 impl Sweeps {
@@ -97,7 +108,8 @@ impl Sweeps {
         let kept = view.cycle().filter(|_| !sweep.is_empty());
         let kept = kept.map_or(Duration::ZERO, |cycle| cycle.others + cycle.sweep.once);
         self.slack = self.cycle.saturating_sub(late + work + kept);
-        self.sweep = sweep.iter().map(|request| request.key).collect();
+        let turn = |request: &&Waiting| Turn { key: request.key, place: request.place() };
+        self.sweep = sweep.iter().map(turn).collect();
     }
 
     /// Best effort that goes before the next request of the sweep.
@@ -154,7 +166,7 @@ impl Sweeps {
     /// The next request of the sweep; one that takes longer than its contract covers is the
     /// register's beyond that, or waits among best effort.
     fn next_of_sweep(&mut self, view: &mut View<'_>) -> Option<u64> {
-        while let Some(key) = self.sweep.pop() {
+        while let Some(Turn { key, .. }) = self.sweep.pop() {
             let Some(request) = view.queues().get(key).copied() else { continue };
             let beyond = match view.cycle() {
                 Some(_) => view.beyond_sweep(&request),
@@ -178,7 +190,7 @@ impl Sweeps {
     /// the way back.
     fn interruption(&self, view: &View<'_>, request: &Waiting) -> Duration {
         let own = view.predicted(request).saturating_add(view.options().gap);
-        let next = self.sweep.last().and_then(|&key| view.queues().get(key));
+        let next = self.sweep.last().and_then(|next| view.queues().get(next.key));
         let Some((next, end)) = next.zip(request.command.end()) else {
             let back = view.cycle().map_or(Duration::ZERO, |cycle| cycle.sweep.back);
             return own.saturating_add(back);
@@ -186,6 +198,25 @@ impl Sweeps {
         let back = view.predicted_from(end, next);
         own.saturating_add(back.saturating_sub(view.predicted(next)))
     }
+
+    /// The sweep under way comes to `place` no sooner than to `other`.
+    fn is_behind(&self, place: Lba, other: Lba) -> bool {
+        let is_upward = self.downward;
+        if is_upward { place >= other } else { place <= other }
+    }
+
+    /// Where in the sweep a request of this place goes: behind all that it comes to no later, and
+    /// behind the next one.
+    fn turn_of(&self, place: Lba) -> usize {
+        let at = self.sweep.partition_point(|turn| !self.is_behind(place, turn.place));
+        at.min(self.sweep.len().saturating_sub(1))
+    }
+}
+
+/// It begins within what the request transfers: it is a part of that, or more of it.
+fn is_of_the_same(request: &Waiting, to: &Command) -> bool {
+    let (from, end) = (request.place(), request.command.end());
+    to.access().is_some_and(|to| from <= to.lba && end.is_some_and(|end| to.lba < end))
 }
 
 /// It takes longer than admission counts with for best effort.
@@ -248,18 +279,37 @@ impl Policy for Sweeps {
     }
 
     fn submitted(&mut self, request: &Waiting) {
-        // One that waits as before, for less of the same block or for another place: its turn
-        // stays, since this cycle has room for it and the next one may not have.
-        if let Some((_, at)) = self.dropped.take().filter(|(key, _)| *key == request.key) {
-            self.sweep.insert(at.min(self.sweep.len()), request.key);
+        let key = request.key;
+        let Some((old, at)) = self.dropped.take().filter(|(old, _)| old.key == key) else { return };
+        // One that waits as before, or for other bytes of the same block: its turn stays, since
+        // this cycle has room for it and the next one may not have. For another place it has a turn
+        // where the sweep comes to that.
+        if is_of_the_same(&old, &request.command) {
+            self.sweep.insert(at, Turn { key, place: old.place() });
+        } else {
+            let place = request.place();
+            self.sweep.insert(self.turn_of(place), Turn { key, place });
         }
     }
 
     fn dropped(&mut self, request: &Waiting) {
-        self.dropped = self.sweep.iter().position(|&key| key == request.key).map(|at| {
+        self.dropped = self.sweep.iter().position(|turn| turn.key == request.key).map(|at| {
             self.sweep.remove(at);
-            (request.key, at)
+            (*request, at)
         });
+    }
+
+    /// The sweep goes over the disk once: a place where the arm has been waits for the next one.
+    /// So does all that is before the next request, and that request itself: best effort in front
+    /// of it was charged for the way back to it, and not to another place.
+    fn may_redirect(&self, request: &Waiting, to: &Command) -> bool {
+        let Some(at) = self.sweep.iter().position(|turn| turn.key == request.key) else {
+            return true; // it is gathered by its place
+        };
+        let Some((next, others)) = self.sweep.split_last() else { return true };
+        let place = to.access().map(|access| access.lba);
+        let is_ahead = at < others.len() && place.is_some_and(|at| self.is_behind(at, next.place));
+        is_ahead || is_of_the_same(request, to)
     }
 
     fn joined(&mut self) {
@@ -272,7 +322,7 @@ impl Policy for Sweeps {
         self.rest.remember(state);
         state.extend([u64::from(self.downward), self.ends.saturating_since(now).as_nanos()]);
         state.push(self.slack.as_nanos());
-        state.extend(&self.sweep);
+        state.extend(self.sweep.iter().map(|turn| turn.key));
     }
 
     fn clone_box(&self) -> Box<dyn Policy> {

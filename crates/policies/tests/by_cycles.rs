@@ -406,6 +406,14 @@ fn the_same_policies_are_late_with_what_the_exact_analysis_admits() {
 /// longer by what it says. Returns how many of the others were late, and the least that was left
 /// before a deadline of theirs.
 fn filled_to_the_brim(more: impl Fn(usize) -> Duration) -> (u64, Duration) {
+    let (late, left, _) = filled_with_jumps(more, 0);
+    (late, left)
+}
+
+/// The same where so many requests in a cycle, while they wait, are to read another place of the
+/// disk: in the turn that they have where they may, else as new ones. Returns how many did
+/// either, too.
+fn filled_with_jumps(more: impl Fn(usize) -> Duration, jumps: u64) -> (u64, Duration, [u64; 2]) {
     let (rule, transfer) = (SweepRule { cycle: us(1_000_000) }, us(5_000));
     let by = Admission::Sweeps(rule);
     let options = Options { by, reserve: RESERVE, ..Options::default() };
@@ -430,6 +438,7 @@ fn filled_to_the_brim(more: impl Fn(usize) -> Duration) -> (u64, Duration) {
     let mut best_effort = 0;
     let mut disk: Option<(u64, Instant)> = None;
     let (mut beyond, mut late) = (BTreeSet::new(), 0);
+    let (mut jumped, mut waiting, mut next_jump) = ([0; 2], BTreeMap::new(), Instant::EPOCH);
     while now < Instant::EPOCH + us(60_000_000) {
         for (at, &id) in ids.iter().enumerate() {
             let just_after = Duration::from_nanos(at as u64 % 2);
@@ -441,7 +450,23 @@ fn filled_to_the_brim(more: impl Fn(usize) -> Duration) -> (u64, Duration) {
                 }
                 let request = Request { class: Class::RealTime(id), command };
                 schedule.submit(asked[at] + just_after, keys, request);
+                waiting.insert(keys, id);
                 asked[at] += rule.cycle;
+            }
+        }
+        if jumps > 0 && now >= next_jump && !waiting.is_empty() {
+            next_jump = now + us(random.within(0, 2_000_000 / jumps));
+            let which = random.within(0, waiting.len() as u64 - 1) as usize;
+            let (&key, &id) = waiting.iter().nth(which).expect("so many wait");
+            let command = read(random.within(0, 1_000), transfer);
+            if schedule.redirect(now, key, command) {
+                jumped[0] += 1;
+            } else {
+                assert!(schedule.take_back(key));
+                waiting.remove(&key);
+                (keys, jumped[1]) = (keys + 1, jumped[1] + 1);
+                schedule.submit(now, keys, Request { class: Class::RealTime(id), command });
+                waiting.insert(keys, id);
             }
         }
         if best_effort == 0 {
@@ -462,11 +487,14 @@ fn filled_to_the_brim(more: impl Fn(usize) -> Duration) -> (u64, Duration) {
             }
         }
         match schedule.next(now, &arm) {
-            Next::Start { key, predicted } => disk = Some((key, now + predicted)),
+            Next::Start { key, predicted } => {
+                waiting.remove(&key);
+                disk = Some((key, now + predicted));
+            }
             Next::Wait { .. } => now += us(1),
         }
     }
-    (late, left)
+    (late, left, jumped)
 }
 
 /// What a request takes longer than it is charged for is not hidden by the ways of the arm, which
@@ -531,4 +559,16 @@ fn sweeps_that_are_filled_to_the_brim_end_just_before_they_have_to() {
     println!("{left} left");
     assert_eq!(late, 0);
     assert!(left < us(30_000), "{left}: the test does not come near the bound");
+}
+
+/// Readers jump while their requests wait in a full sweep. The sweep goes over the disk once, also
+/// then: what lies where the arm has been, or may be on its way to, waits for the next one.
+#[test]
+fn in_a_full_sweep_jumps_make_no_request_late() {
+    for jumps in [1, 2, 20, 200, 2_000] {
+        let (late, left, [kept, anew]) = filled_with_jumps(|_| Duration::ZERO, jumps);
+        println!("{jumps} jumps in a cycle: {left} left; {kept} in their turn, {anew} as new");
+        assert_eq!(late, 0, "{jumps} jumps in a cycle");
+        assert!(kept > 5 && anew > 5, "{jumps} jumps in a cycle: {kept} and {anew}");
+    }
 }

@@ -36,6 +36,12 @@ pub trait Policy: fmt::Debug + Send + Sync {
     /// released and has a deadline from here on ([`Waiting::contract`]).
     fn entered(&mut self, _request: &Waiting) {}
 
+    /// Whether a request of a stream that waits may do `to` instead, within the same cost and at
+    /// the times that it has. Where it may, it is dropped and submitted at once.
+    fn may_redirect(&self, _request: &Waiting, _to: &Command) -> bool {
+        true
+    }
+
     /// A request left the queues without being started.
     fn dropped(&mut self, _request: &Waiting) {}
 

@@ -318,3 +318,107 @@ fn while_there_are_odds_best_effort_goes_before_no_released_request() {
         assert!(matches!(first, Next::Start { key: 2, .. }), "{policy:?}: {first:?}");
     }
 }
+
+/// 20 ms for those that may not be late; else 1 ms, or 5 ms once in 100 times.
+struct TwoKinds {
+    at_odds: TaskId,
+    owners: BTreeMap<u64, TaskId>,
+}
+
+impl TwoKinds {
+    const KEPT: Duration = Duration::from_millis(20);
+    const MOST: Duration = Duration::from_millis(5);
+
+    fn draw(&self, key: u64, random: &mut Random) -> Duration {
+        match self.owners[&key] == self.at_odds {
+            true if random.one_in(100) => Self::MOST,
+            true => ms(1),
+            false => Self::KEPT,
+        }
+    }
+}
+
+impl Predict for TwoKinds {
+    fn bound(&self, _: Lba, _: &Command) -> Duration {
+        unreachable!("each request has a bound of its own")
+    }
+
+    fn bound_of(&self, _: Lba, key: u64, _: &Command) -> Duration {
+        if self.owners[&key] == self.at_odds { Self::MOST } else { Self::KEPT }
+    }
+}
+
+/// Three readers that may not be late, each of which jumps once a period, as soon as it has asked
+/// for its block: its turn would come anew, and there would be a request more in each period than
+/// the odds of the one beside them count with.
+#[test]
+fn readers_that_jump_do_not_break_the_odds_of_others() {
+    for jumps in [false, true] {
+        let options =
+            Options { reserve: TwoKinds::KEPT, burst: Duration::ZERO, ..Options::default() };
+        let mut schedule = Schedule::new(PolicyKind::SLACK, options);
+        let task = Task::new(ms(200), ms(200), TwoKinds::KEPT);
+        let kept: Vec<TaskId> =
+            (0..3).map(|_| schedule.join(Instant::EPOCH, task).unwrap()).collect();
+        let (mean, deviation) = (Duration::from_micros(1_040), Duration::from_micros(401));
+        let odds = Odds { miss: Chance::one_in(1_000_000), mean, deviation, most: TwoKinds::MOST };
+        let every = Duration::from_micros(1_800);
+        let within = |deadline| Task::new(every, deadline, TwoKinds::MOST).at_odds(odds);
+        // As a pool does: twice the shortest for which the odds hold.
+        let mut deadlines = (4..160).map(|times| ms(50) * times);
+        let (found, deadline) = deadlines
+            .find_map(|by| Some((schedule.join(Instant::EPOCH, within(by)).ok()?, by)))
+            .expect("its odds hold");
+        schedule.leave(found);
+        let at_odds = schedule.join(Instant::EPOCH, within(deadline * 2)).unwrap();
+        let mut costs = TwoKinds { at_odds, owners: BTreeMap::new() };
+        // When each asks next, and whether it jumps then.
+        let mut asks: BinaryHeap<_> =
+            (0..3).map(|at| Reverse((Instant::EPOCH + ms(60) * at, at as usize, false))).collect();
+        asks.push(Reverse((Instant::EPOCH, kept.len(), false)));
+        let (mut random, mut now, mut keys) = (Random::new(9), Instant::EPOCH, 0);
+        let [mut served, mut late, mut late_kept, mut jumped] = [0; 4];
+        while now < Instant::EPOCH + Duration::from_secs(20) {
+            while let Some(&Reverse((at, which, is_jump))) = asks.peek().filter(|it| it.0.0 <= now)
+            {
+                asks.pop();
+                let id = kept.get(which).copied().unwrap_or(at_odds);
+                if is_jump {
+                    let turn = schedule.next_release(id);
+                    schedule.renew(at, id, at);
+                    jumped += 1;
+                    if schedule.next_release(id) == turn {
+                        asks.push(Reverse((turn, which, false)));
+                        continue;
+                    }
+                }
+                let request = Request { class: Class::RealTime(id), command: command() };
+                schedule.submit(at, keys, request);
+                costs.owners.insert(keys, id);
+                keys += 1;
+                asks.push(Reverse(match id == at_odds {
+                    true => (at + every, which, false),
+                    false if jumps && !is_jump => (at + ms(1), which, true),
+                    false => (schedule.next_release(id), which, false),
+                }));
+            }
+            match schedule.next(now, &costs) {
+                Next::Start { key, .. } => {
+                    now += costs.draw(key, &mut random);
+                    let is_late = !schedule.finished(now, key).late_by.is_zero();
+                    match costs.owners.remove(&key) == Some(at_odds) {
+                        true => (served, late) = (served + 1, late + u64::from(is_late)),
+                        false => late_kept += u64::from(is_late),
+                    }
+                }
+                Next::Wait { until } => {
+                    let ask = asks.peek().unwrap().0.0;
+                    now = until.unwrap_or(ask).min(ask).max(now + Duration::from_nanos(1));
+                }
+            }
+        }
+        println!("{jumped} jumps: {late} of {served} late within {deadline} twice");
+        assert_eq!((late, late_kept), (0, 0), "jumps: {jumps}");
+        assert!(served > 10_000 && (jumped > 100) == jumps, "{served} and {jumped}");
+    }
+}

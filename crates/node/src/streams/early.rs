@@ -92,30 +92,29 @@ impl Stream {
         if !self.stray_ended(core, place)
             && let Some((_, upto)) = self.early.as_mut().and_then(|early| early.next.take())
         {
-            if is_good {
-                self.note_early(core, now, block, upto);
-            }
+            let is_noted = is_good && self.note_early(core, now, block, upto);
             self.forget_early();
-            if is_good && !self.closing {
+            if is_noted && !self.closing {
                 self.read_early(core, now);
             }
         }
         self.pump_reader(core, now, has_writer);
     }
 
-    /// The block's own request need not bring what has come up to here, where it has not begun.
-    fn note_early(&mut self, core: &mut Core, now: Instant, block: u64, upto: Bytes) {
-        let Some(&Slot::Moving(own)) = self.window.get(block) else { return };
+    /// The block's own request need not bring what has come up to here, where it has not begun and
+    /// may leave that out. Where it brings it again, no more is read early.
+    fn note_early(&mut self, core: &mut Core, now: Instant, block: u64, upto: Bytes) -> bool {
+        let Some(&Slot::Moving(own)) = self.window.get(block) else { return false };
         if core.waits_as(own).is_none() {
-            return;
+            return false;
         }
         let (disk, rest) = self.reading_from(core, block, upto - self.contract.block * block);
         core.writes.kept.expect_no_more(self.volume, own);
-        if core.redirect(now, own, self.class(disk), rest)
-            && let Some(early) = &mut self.early
-        {
+        let is_less = core.redirect(now, own, self.class(disk), rest);
+        if let Some(early) = self.early.as_mut().filter(|_| is_less) {
             early.there.end = upto;
         }
+        is_less
     }
 
     /// Where the bytes from `offset` on end that are there, although their block is not.

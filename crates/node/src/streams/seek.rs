@@ -5,7 +5,9 @@
 //! not lost: they read blocks of the new window instead, in order, at the times that they
 //! had ([`redirect`](sched::Schedule::redirect)); the others are taken back and give their
 //! releases back. A command that the disk has already ends in memory that the new window
-//! does without until then: a stray.
+//! does without until then: a stray. Under a policy that works in sweeps a request that is
+//! in the sweep under way moves only where the arm has not been; otherwise it is taken back, too,
+//! and the first block is a new request, which the next sweep has.
 //!
 //! **As soon as is safe.** What an idle disk served ahead of its turn is of no use any
 //! more, but would put the next turn off by as much as the window lasts. So the stream's
@@ -230,6 +232,8 @@ impl Stream {
         let (mut waiting, early): (Vec<CommandId>, Vec<CommandId>) = waiting
             .into_iter()
             .partition(|&id| core.is_released(id, now) && !core.waits_in_slack(id));
+        // In a sweep that does not come to the new place any more (`Policy::may_redirect`).
+        let mut without_turn = Vec::new();
         for block in self.window.first()..self.window.end() {
             if waiting.is_empty() || !self.has_data(core, block, has_writer) {
                 break;
@@ -238,17 +242,21 @@ impl Stream {
                 continue;
             }
             let (disk, parts) = self.reading_from(core, block, Bytes::ZERO);
-            let Some(which) = waiting.iter().position(|id| id.disk() == disk) else {
+            if parts.iter().all(|(action, _)| action.needs_no_disk()) {
                 continue;
-            };
-            let id = waiting[which];
-            if core.redirect(now, id, self.class(disk), parts) {
-                waiting.remove(which);
-                *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
-                self.note_end(core, block);
+            }
+            while let Some(which) = waiting.iter().position(|id| id.disk() == disk) {
+                let id = waiting.remove(which);
+                if core.redirect(now, id, self.class(disk), parts.clone()) {
+                    *self.window.get_mut(block).expect("looked at above") = Slot::Moving(id);
+                    self.note_end(core, block);
+                    break;
+                }
+                without_turn.push(id);
             }
         }
         // The newest first, so that each is the last that was released.
+        waiting.extend(without_turn);
         waiting.extend(early);
         waiting.sort_unstable();
         for id in waiting.into_iter().rev() {

@@ -22,7 +22,8 @@ use units::{Duration, Instant};
 impl Schedule {
     /// Lets a stream release its next request at `from`, or as soon after as the others
     /// allow, where its turn would come later. Whoever asks sees to it that this does not
-    /// happen too often: each time may cost best effort one more request.
+    /// happen too often: each time may cost best effort one more request. Beside tasks that may
+    /// be late now and then the turn stays: [their odds](crate::Odds) count with it.
     ///
     /// # Panics
     /// Where there is no such task, or a request of it waits that came early.
@@ -30,7 +31,9 @@ impl Schedule {
         self.release(now);
         assert!(!self.has_early(id), "a request of the task has its turn still to come");
         let (turn, from) = (self.core.next_release(id), from.max(now));
-        if turn <= from || self.core.servers.knows(id.index) || self.core.is_not_kept(id) {
+        // Odds count one release of each task in each of its periods, whatever the slack is.
+        let is_otherwise = self.core.servers.knows(id.index) || self.core.is_not_kept(id);
+        if turn <= from || is_otherwise || self.core.tasks.has_odds() {
             return;
         }
         self.core.release_from(id, from);

@@ -320,11 +320,13 @@ impl Schedule {
     }
 
     /// Lets a request of a stream that waits do another command within the same cost, at
-    /// the times that it has. False where it does not wait, or is no stream's.
+    /// the times that it has. False where it does not wait, or is no stream's, or where the policy
+    /// has no turn for it there ([`Policy::may_redirect`]): as a request that is
+    /// [taken back](Schedule::take_back) and made anew it may go there.
     pub fn redirect(&mut self, now: Instant, key: u64, command: Command) -> bool {
         self.release(now);
         let Some(old) = self.core.queues.get(key).copied() else { return false };
-        if !matches!(old.class, Class::RealTime(_)) {
+        if !matches!(old.class, Class::RealTime(_)) || !self.policy.may_redirect(&old, &command) {
             return false;
         }
         self.core.queues.take(key);
