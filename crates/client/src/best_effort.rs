@@ -81,6 +81,9 @@ impl Shared {
         if self.is_abandoned(head) {
             return Ok(());
         }
+        if let Some(error) = &self.answers().over {
+            return Err(error.again());
+        }
         let completion = match head {
             Head::ReadDone { tag } => Completion { tag: Tag(tag), result: Ok(body) },
             Head::WriteDone { tag } | Head::SyncDone { tag } => {
@@ -119,7 +122,7 @@ impl Shared {
 
     fn end(&self, result: Result<()>) {
         let broken = || Error::Broken(io::ErrorKind::UnexpectedEof.into());
-        self.answers().over = Some(result.err().unwrap_or_else(broken));
+        self.answers().over.get_or_insert_with(|| result.err().unwrap_or_else(broken));
         self.news.notify_one();
     }
 }
@@ -225,7 +228,8 @@ impl BestEffort {
         self.begin(|tag| Head::SyncAll { tag }, &[])
     }
 
-    /// Waits for the next answer. Panics where none is outstanding.
+    /// Waits for the next answer. One that does not come in time ends the connection. Panics where none is
+    /// outstanding.
     #[track_caller]
     pub fn take(&mut self) -> Result<Completion> {
         assert!(self.outstanding > 0, "no request is outstanding");
@@ -240,7 +244,11 @@ impl BestEffort {
             if let Some(error) = &answers.over {
                 return Err(error.again());
             }
-            answers = interrupt::news(&self.shared.news, answers, until)?;
+            answers = match interrupt::news(&self.shared.news, answers, until) {
+                Ok(again) => again,
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(late) => return Err(self.ends(late)),
+            };
         }
     }
 
@@ -248,6 +256,18 @@ impl BestEffort {
     /// asked of it now fails with the reason.
     pub fn is_over(&self) -> bool {
         self.shared.answers().over.is_some()
+    }
+
+    /// Nothing that comes from now on can be trusted to be an answer to what is asked then: nothing does,
+    /// and this is why.
+    fn ends(&self, why: Error) -> Error {
+        let mut answers = self.shared.answers();
+        answers.ready.clear();
+        answers.over = Some(why.again());
+        drop(answers);
+        // An error means that the daemon has gone already.
+        let _ = self.connection.shutdown(Shutdown::Both);
+        why
     }
 
     /// Reads into `buf`. Panics where other requests are outstanding.
@@ -282,9 +302,14 @@ impl BestEffort {
             }
             // Where nothing comes any more, that of the next call is no other's.
             self.outstanding = 0;
-            let bytes = taken?.result?;
+            let Completion { tag, result } = taken?;
+            if tag != Tag(self.last_tag) {
+                let what = format!("an answer to request {} for {}", tag.0, self.last_tag);
+                return Err(self.ends(Error::Garbled(what)));
+            }
+            let bytes = result?;
             if bytes.len() != into.len() {
-                return Err(unequal(bytes.len(), into.len()));
+                return Err(self.ends(unequal(bytes.len(), into.len())));
             }
             into.copy_from_slice(&bytes);
             return Ok(());
@@ -307,9 +332,7 @@ impl BestEffort {
             (Err(Error::Broken(_)), Err(error)) => error.into(),
             (Err(error), _) => error,
         };
-        // Nothing that comes on it can be trusted to be an answer to what is asked.
-        self.shared.answers().over = Some(ended.again());
-        Err(ended)
+        Err(self.ends(ended))
     }
 
     /// Sends a frame. Where the daemon does not take it in time, the connection ends: what has come on it

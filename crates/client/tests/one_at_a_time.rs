@@ -25,7 +25,7 @@ fn send(connection: &mut UnixStream, head: Head, body: &[u8]) {
 }
 
 /// A volume at a daemon that does this with each request.
-fn volume(answer: impl Fn(&mut UnixStream, Head) + Send + 'static) -> (TempDir, BestEffort) {
+fn volume(mut answer: impl FnMut(&mut UnixStream, Head) + Send + 'static) -> (TempDir, BestEffort) {
     let dir = tempfile::tempdir().unwrap();
     let control = dir.path().join("s.sock");
     let listener = UnixListener::bind(wire::socket::data_path(&control)).unwrap();
@@ -101,6 +101,31 @@ fn an_answer_that_does_not_come_is_an_error_and_so_is_what_follows() {
     }
 }
 
+/// The same where a thread takes the answers: one that comes late after all was taken for the next
+/// one's, and so on for ever.
+#[test]
+fn a_late_answer_is_not_taken_for_the_next_ones() {
+    let mut kept = None;
+    let (_dir, mut volume) = volume(move |connection, head| match (head, kept) {
+        (Head::ReadAt { offset: Bytes::ZERO, .. }, _) => serves(connection, head),
+        (_, None) => kept = Some(head),
+        (_, Some(late)) => {
+            serves(connection, late);
+            serves(connection, head);
+        }
+    });
+    volume.begin_read(Bytes::ZERO, Bytes::kib(4)).unwrap();
+    volume.take().unwrap().result.unwrap();
+    volume.set_answer_within(Duration::from_millis(20));
+    let mut block = [0; 4096];
+    for place in [1, 2, 3] {
+        match volume.read_at(Bytes::kib(4) * place, &mut block) {
+            Err(Error::Broken(why)) => assert_eq!(why.kind(), ErrorKind::TimedOut),
+            other => panic!("{other:?} with bytes of {}", block[0]),
+        }
+    }
+}
+
 /// What does not answer the request is taken for nothing, whatever it is.
 #[test]
 fn an_answer_to_something_else_ends_the_connection() {
@@ -111,15 +136,25 @@ fn an_answer_to_something_else_ends_the_connection() {
         |tag| (Head::WriteDone { tag }, 0),
     ];
     for wrong in wrong {
-        let (_dir, mut volume) = volume(move |connection, head| {
-            let Head::ReadAt { tag, .. } = head else { panic!("{head:?}") };
-            let (head, len) = wrong(tag);
-            send(connection, head, &vec![7; len]);
-        });
-        let mut block = [0; 4096];
-        for _ in 0..2 {
-            let told = volume.read_at(Bytes::ZERO, &mut block).unwrap_err();
-            assert!(matches!(told, Error::Garbled(_)), "{told}");
+        // Its caller takes the answers, or a thread does.
+        for by_thread in [false, true] {
+            let (_dir, mut volume) = volume(move |connection, head| {
+                let Head::ReadAt { tag, offset, .. } = head else { panic!("{head:?}") };
+                if offset != Bytes::ZERO {
+                    return serves(connection, head);
+                }
+                let (head, len) = wrong(tag);
+                send(connection, head, &vec![7; len]);
+            });
+            if by_thread {
+                volume.begin_read(Bytes::kib(4), Bytes::kib(4)).unwrap();
+                volume.take().unwrap().result.unwrap();
+            }
+            let mut block = [0; 4096];
+            for _ in 0..2 {
+                let told = volume.read_at(Bytes::ZERO, &mut block).unwrap_err();
+                assert!(matches!(told, Error::Garbled(_)), "{told}");
+            }
         }
     }
 }
