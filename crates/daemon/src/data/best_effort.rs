@@ -99,7 +99,7 @@ pub async fn serve(
     }
     match over {
         // Only streams are asked for signs of life.
-        Over::Gone | Over::ByRequest | Over::Silent(_) => {}
+        Over::Gone | Over::NotTaken | Over::ByRequest | Over::Silent(_) => {}
         Over::Failed(problem) => shared.output.fail_last(&problem).await,
         Over::Stopped(why) => shared.output.fail_last(&super::stop_problem(why)).await,
     }

@@ -26,8 +26,10 @@ use wire::frame::{HEAD_LEN, Head, text_body};
 pub enum Over {
     /// The program asked for it.
     ByRequest,
-    /// The program has gone.
+    /// The program has gone, or hears nothing more.
     Gone,
+    /// The program has not taken an answer in time.
+    NotTaken,
     /// The program is told why, then the connection ends.
     Failed(Problem),
     /// The program was silent for longer than this.
@@ -149,8 +151,7 @@ impl Incoming {
 /// The frames that go to a program; each is sent whole before the next.
 ///
 /// A send that is dropped or timed out half-way leaves a torn frame behind, so
-/// every later send fails: nothing may follow it. One that the program does not take
-/// in time fails as if it had gone.
+/// every later send fails: nothing may follow it.
 pub struct Outgoing {
     sending: AsyncMutex<Sending>,
     gathered: Mutex<Gathered>,
@@ -316,10 +317,9 @@ fn text_of(Problem { detail, next_step, .. }: &Problem) -> String {
     format!("{detail}\n{next_step}")
 }
 
-/// The end of a send to a program that takes it in time; one that does not is as good as
-/// gone.
+/// The end of a send to a program that takes it in time.
 async fn taken(sending: impl Future<Output = Result<(), Over>>) -> Result<(), Over> {
-    within(ANSWER_TAKEN_WITHIN, sending).await.unwrap_or(Err(Over::Gone))
+    within(ANSWER_TAKEN_WITHIN, sending).await.unwrap_or(Err(Over::NotTaken))
 }
 
 /// Sends the beginning of a frame, with descriptors.
