@@ -39,6 +39,7 @@ mod metrics;
 mod nbd;
 pub mod notify;
 mod overview;
+mod pace;
 mod page;
 mod people;
 mod pieces;

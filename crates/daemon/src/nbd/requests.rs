@@ -13,6 +13,7 @@ use crate::data::frames::{Outgoing, Over};
 use crate::gathers::OfUser;
 use crate::limits::{FRAME_WITHIN, within};
 use crate::lock::Mutex;
+use crate::pace;
 use crate::pieces::{Piece, pieces};
 use crate::pool::{Ask, Chunk, Handed, Room};
 use crate::timely::Lane;
@@ -260,7 +261,7 @@ async fn take_one(
                     batch.serve(); // nobody waits for bytes that are not there
                 }
                 let begun = shared.ask.0.now();
-                in_time(input.read_exact(bytes)).await?;
+                pace::fill(input, bytes).await.ok_or(Over::Gone)??;
                 came += shared.ask.0.now().saturating_since(begun);
                 let (shared, whole) = (again(), Arc::clone(&whole));
                 batch.push(place, async move { shared.write(came, piece, room, &whole).await });
@@ -612,9 +613,5 @@ async fn in_time<T>(coming: impl Future<Output = std::io::Result<T>>) -> Result<
 
 /// Reads bytes for which there is no place.
 async fn discard(input: &mut Input, len: u32) -> Result<(), Over> {
-    let mut rest = input.take(u64::from(len));
-    match in_time(tokio::io::copy_buf(&mut rest, &mut tokio::io::sink())).await? {
-        read if read == u64::from(len) => Ok(()),
-        _ => Err(Over::Gone),
-    }
+    Ok(pace::discard(input, len as usize).await.ok_or(Over::Gone)??)
 }
