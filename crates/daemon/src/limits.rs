@@ -112,6 +112,8 @@ pub const FRAME_WITHIN: Duration = Duration::from_secs(10);
 /// A program that does not take an answer for so long is let go, for the same reason. What is in
 /// the socket counts as taken, and the system tells of room there when a part of it is free.
 pub const ANSWER_TAKEN_WITHIN: Duration = Duration::from_secs(30);
+/// A program may well have gone while its request has waited for so long.
+pub const WAITED_LONG: units::Duration = units::Duration::from_millis(10);
 /// In each of these two times so many bytes move at least, or all that are left: a slow link moves
 /// more, and who sends single bytes does not keep the memory for ever.
 pub const MOVED_MIN: usize = 4 << 10;

@@ -77,6 +77,8 @@ pub struct State {
     /// The pool is told to end and does not.
     pub hold_shutdown: bool,
     pub shut_down: bool,
+    /// So much time has passed.
+    pub passed: Duration,
     /// The priority that each best-effort operation stated, in order.
     pub stated: Vec<Option<Priority>>,
     rooms: Arc<Mutex<BTreeMap<u64, Vec<u8>>>>,
@@ -726,7 +728,7 @@ impl Pool for Fake {
             promised: true,
         });
         Status {
-            now: Instant::from_nanos(1_000_000),
+            now: Instant::from_nanos(1_000_000) + state.passed,
             policy: Policy::SLACK,
             policy_kept: false,
             promised: true,
