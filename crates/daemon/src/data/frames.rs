@@ -437,6 +437,44 @@ mod tests {
         }
     }
 
+    /// A send that is dropped before anything of it is in the socket leaves nothing torn behind: what
+    /// comes next goes, and what was gathered before it.
+    #[tokio::test]
+    async fn a_send_that_is_dropped_before_it_began_keeps_nothing_from_being_sent() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let full = vec![7; 1 << 20];
+        let filled = ours.writable().await.and_then(|()| {
+            let mut all = 0;
+            while let Ok(written) = ours.try_write(&full) {
+                all += written;
+            }
+            Ok(all)
+        });
+        let mut taken = vec![0; filled.unwrap()];
+        let (_input, output) = crate::timely::socket::split(ours);
+        let output = Outgoing::new(output);
+        output.gather();
+        output.answer(&[1], &[2]).await.unwrap();
+        output.stop_gathering();
+        {
+            let mut dropped = pin!(output.send_parts(&[3], &[]));
+            let looked = poll_fn(|context| Poll::Ready(dropped.as_mut().poll(context))).await;
+            assert!(looked.is_pending(), "the socket is full");
+        }
+        theirs.read_exact(&mut taken).await.unwrap();
+        output.send_parts(&[4], &[]).await.unwrap();
+        let mut came = [0; 8];
+        assert_eq!(theirs.read(&mut came).await.unwrap(), 3);
+        assert_eq!(came[..3], [1, 2, 4]);
+        // In the middle of a frame nothing follows.
+        {
+            let mut torn = pin!(output.send_parts(&full, &full));
+            let looked = poll_fn(|context| Poll::Ready(torn.as_mut().poll(context))).await;
+            assert!(looked.is_pending(), "more than the socket has room for");
+        }
+        assert!(output.send_parts(&[5], &[]).await.is_err());
+    }
+
     /// A waker that says that it was called.
     #[derive(Default)]
     struct Called(AtomicBool);

@@ -427,6 +427,20 @@ mod tests {
         assert!(input.socket().is_abandoned(), "also with bytes that are not read");
     }
 
+    /// Over TCP nothing says that the other end takes no answers any more: who sends no more has gone.
+    #[tokio::test]
+    async fn who_has_gone_over_tcp_is_found() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let theirs = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (ours, _) = listener.accept().await.unwrap();
+        let (input, _output) = split(ours);
+        assert!(!input.socket().is_abandoned());
+        drop(theirs);
+        while !input.socket().is_abandoned() {
+            tokio::task::yield_now().await; // the end is on its way
+        }
+    }
+
     /// Both sides wait, one for bytes and one for room, while the socket goes: nothing is sent or
     /// taken that would wake them otherwise.
     #[tokio::test]
