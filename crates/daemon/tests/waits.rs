@@ -2,7 +2,7 @@
 //! is set forward when nobody has anything to do: what is waited for is counted, not
 //! waited, and what has no end shows at once.
 
-use crate::nbd::{Nbd, WRITE};
+use crate::nbd::{Nbd, READ, WRITE};
 use crate::support::{Fake, Volume};
 use daemon::config::SocketMode;
 use daemon::limits::*;
@@ -10,6 +10,7 @@ use daemon::serve::{ServeError, ServeOptions, Serving};
 use daemon::socket::Claim;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -369,6 +370,40 @@ async fn a_body_in_drops_ends_as_one_that_stops() {
         tokio::time::sleep(A_MOMENT).await;
         assert!(since.elapsed() < FOR_EVER);
     }
+}
+
+/// What its request needs is there no more: a client is told so by the end, and does not wait for ever.
+#[tokio::test]
+async fn a_request_that_fails_inside_ends_its_connection() {
+    let house = House::open().await;
+    house.pool.state().hold_best_effort = true;
+    let read = Head::ReadAt { tag: 1, offset: Bytes::ZERO, len: Bytes::kib(4) }.encode(0);
+    let cookie = 1;
+    let asks = Request { flags: 0, kind: READ, cookie, offset: 0, len: 4096 }.encode();
+    let connections = [(house.best_effort().await, &read[..]), (house.nbd().await, &asks[..])];
+    for (mut connection, asks) in connections {
+        connection.write_all(asks).await.unwrap();
+        let held = loop {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            if let Some((_, answer)) = house.pool.state().held.pop() {
+                break answer;
+            }
+        };
+        held(Ok(daemon::pool::Reply::Done)); // no answer to a read
+        let (said, _) = closed(connection).await;
+        assert!(said.is_empty(), "{said:?}");
+    }
+}
+
+/// What looks after the daemon fails: the daemon stops in order, and says so.
+#[tokio::test]
+async fn a_daemon_of_which_a_part_has_ended_ends() {
+    let mut house = House::open().await;
+    house.pool.fails.store(true, Ordering::Relaxed);
+    let served = house.served.take().expect("it serves");
+    let ended = timeout(FOR_EVER, served).await.expect("it ends").expect("no panic");
+    assert!(matches!(ended, Err(ServeError::Ended(_))), "{ended:?}");
+    assert!(house.pool.state().shut_down, "the pool was told to commit and to end");
 }
 
 /// Everything at once that a client can leave undone, and the daemon is told to stop.
