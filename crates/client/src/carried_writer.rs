@@ -12,7 +12,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::JoinHandle;
 use std::time::Instant;
 use units::{Bytes, Duration};
 use wire::frame::{BODY_MAX, Head, VERSION, WRITES_MAX};
@@ -28,7 +27,6 @@ pub struct CarriedWriter {
     room: Vec<u8>,
     filled: usize,
     shared: Arc<Shared>,
-    receiver: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -172,9 +170,9 @@ impl CarriedWriter {
                 connection::take_all(&mut incoming, |head, body| sharing.take(head, &body));
             sharing.end(result);
         };
-        let receiver =
-            std::thread::Builder::new().name("slackline-writer".into()).spawn(receive)?;
-        Ok(Self { connection, room: Vec::new(), filled: 0, shared, receiver: Some(receiver) })
+        // It ends with the connection, which the daemon ends.
+        std::thread::Builder::new().name("slackline-writer".into()).spawn(receive)?;
+        Ok(Self { connection, room: Vec::new(), filled: 0, shared })
     }
 
     /// The volume offset behind the last byte that the daemon has accepted.
@@ -334,10 +332,9 @@ impl Drop for CarriedWriter {
     fn drop(&mut self) {
         // An error means that the daemon has gone already, and the bytes with it.
         let _ = self.send_room();
-        let _ = self.connection.shutdown(Shutdown::Both);
-        if let Some(receiver) = self.receiver.take() {
-            let _ = receiver.join();
-        }
+        // The daemon has not looked at all that was sent: its answers are taken until it has, and ends
+        // the connection.
+        let _ = self.connection.shutdown(Shutdown::Write);
     }
 }
 

@@ -306,7 +306,7 @@ async fn say_goodbye(over: Over, durable: Option<Bytes>, output: &Outgoing) {
             let upto = durable.unwrap_or(Bytes::ZERO);
             return output.send_last(Head::Closed { upto }).await;
         }
-        Over::Gone => return,
+        Over::Gone | Over::NotTaken => return,
         Over::Failed(problem) => problem,
         Over::Stopped(why) => stop_problem(why),
         Over::Silent(limit) => silent(limit),

@@ -40,6 +40,7 @@ mod metrics;
 mod nbd;
 pub mod notify;
 mod overview;
+mod pace;
 mod page;
 mod people;
 mod pieces;

@@ -105,12 +105,18 @@ pub const TOKENS_MAX: usize = 4096;
 pub const WATCHERS_MAX: usize = 64;
 /// Those of one user on this machine, and as many by his tokens.
 pub const WATCHERS_PER_USER: usize = 8;
-/// A frame that has begun to come is there after this time, or its connection ends: a
+/// A frame that has begun to come goes on within this time, or its connection ends: a
 /// body that stops in the middle holds memory that others wait for. Between two frames a
 /// program may be silent for as long as it likes.
 pub const FRAME_WITHIN: Duration = Duration::from_secs(10);
-/// A program that does not take an answer for so long is let go, for the same reason.
+/// A program that does not take an answer for so long is let go, for the same reason. What is in
+/// the socket counts as taken, and the system tells of room there when a part of it is free.
 pub const ANSWER_TAKEN_WITHIN: Duration = Duration::from_secs(30);
+/// A program may well have gone while its request has waited for so long.
+pub const WAITED_LONG: units::Duration = units::Duration::from_millis(10);
+/// In each of these two times so many bytes move at least, or all that are left: a slow link moves
+/// more, and who sends single bytes does not keep the memory for ever.
+pub const MOVED_MIN: usize = 4 << 10;
 /// What a plan may take, in contracts that are tried on a disk: some ten seconds of a processor.
 pub const PLAN_WORK_MAX: u64 = 5_000_000;
 /// A file is looked at for so long; a measurement of its device takes four seconds of it.

@@ -53,7 +53,11 @@ impl Live {
             before = now;
             let live = Arc::clone(&self);
             // It writes a line to a file. Where that fails it has said why.
-            let _ = tokio::task::spawn_blocking(move || live.kept.add(step)).await;
+            let added = tokio::task::spawn_blocking(move || live.kept.add(step));
+            tokio::select! {
+                _ = added => {}
+                _ = stopping.wait_for(|&stopping| stopping) => return, // whatever that disk does
+            }
         }
     }
 

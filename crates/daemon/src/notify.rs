@@ -22,7 +22,10 @@ fn send(socket: &OsStr, state: &str) -> io::Result<()> {
         Some(name) => SocketAddr::from_abstract_name(name)?,
         None => SocketAddr::from_pathname(socket)?,
     };
-    UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
+    let socket = UnixDatagram::unbound()?;
+    // A manager that does not listen must not keep anybody waiting who has to hear that he shall stop.
+    socket.set_nonblocking(true)?;
+    socket.send_to_addr(state.as_bytes(), &address).map(drop)
 }
 
 /// How often the service manager wants to hear `WATCHDOG=1`: half of its
@@ -39,6 +42,15 @@ pub fn watchdog_interval() -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_manager_that_does_not_listen_is_not_waited_for() {
+        let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+        let path = dir.path().join("s");
+        let _manager = UnixDatagram::bind(&path).unwrap();
+        let is_full = |error: io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        while !send(path.as_os_str(), "WATCHDOG=1").is_err_and(is_full) {}
+    }
 
     #[test]
     fn the_service_manager_hears_it_at_a_path_and_at_an_abstract_name() {

@@ -3,7 +3,8 @@
 //! Stopping: take no new connection, and let those go that have asked for nothing; close
 //! every stream, writers synced, and tell its program; let control requests under way
 //! end; commit. Only then is the process gone, with status 0. Each step that waits for
-//! clients has an end (`limits`), behind which the next is done all the same.
+//! clients has an end (`limits`), behind which the next is done all the same. Where a part of the daemon
+//! ends by itself, it stops in the same way, with a failure: to be started again.
 
 use crate::api::Control;
 use crate::config::{Settings, SocketMode};
@@ -26,9 +27,13 @@ use crate::tls::TlsError;
 use crate::tokens::Tokens;
 use crate::{control, data, descriptors, nbd, notify, overview, routes};
 use node::calls;
+use std::future::poll_fn;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 use units::{Bytes, Duration};
 
@@ -89,6 +94,8 @@ pub enum ServeError {
     Stop(node::Error),
     /// The disks did not come to rest in time.
     Late,
+    /// This part of it ended before it was told to.
+    Ended(&'static str),
     /// Nothing can be served over TCP as it was asked for.
     Tcp(TlsError),
     /// The key and the list of tokens cannot be used.
@@ -192,7 +199,8 @@ pub async fn serve(
     let sessions = Sessions::new(entry.own());
     let (stopping, is_stopping) = watch::channel(false);
     let live = Live::new(state, is_stopping.clone());
-    tokio::spawn(Arc::clone(&live).record(entry.clone()));
+    let mut parts = Parts::default();
+    parts.begin("the record of what the disks do", Arc::clone(&live).record(entry.clone()));
     let control = Control {
         entry: entry.clone(),
         sessions: Arc::clone(&sessions),
@@ -207,7 +215,7 @@ pub async fn serve(
         since: entry.0.now(),
         run: run_number(),
     };
-    tokio::spawn(overview::watch(control.clone(), is_stopping.clone()));
+    parts.begin("the watch for events", overview::watch(control.clone(), is_stopping.clone()));
     let kept_files = Arc::clone(&files);
     let (own, sessions_of_house) = (entry.clone(), Arc::clone(&sessions));
     let timely = threads.handle();
@@ -231,32 +239,38 @@ pub async fn serve(
     // They end with the word to stop, which each has; those they carry are in the door's book.
     if let Some(listener) = tcp.http {
         let router = routes::router_by_token(control.clone());
-        tokio::spawn(control::serve_tcp(listener, router, gate.clone(), is_stopping.clone()));
+        let served = control::serve_tcp(listener, router, gate.clone(), is_stopping.clone());
+        parts.begin("HTTP over TCP", served);
     }
     if let Some(listener) = tcp.nbd {
-        tokio::spawn(nbd::listen_tcp(listener, house.clone(), gate, is_stopping.clone()));
+        let served = nbd::listen_tcp(listener, house.clone(), gate, is_stopping.clone());
+        parts.begin("block devices over TCP", served);
     }
     let router = routes::router(control);
     let reception = (Arc::clone(&door), quotas, house.timely.clone());
     let control = control::serve(listeners.control, router, reception, is_stopping.clone());
-    let control = tokio::spawn(control);
+    parts.begin("the control socket", control);
     let nbd = nbd::listen(listeners.nbd, house.clone(), Arc::clone(&door), is_stopping.clone());
-    let nbd = tokio::spawn(nbd);
-    let data = tokio::spawn(data::listen(listeners.data, house, Arc::clone(&door), is_stopping));
+    parts.begin("the block devices' socket", nbd);
+    let data = data::listen(listeners.data, house, Arc::clone(&door), is_stopping);
+    parts.begin("the data socket", data);
     let name = entry.0.description().name;
     let socket = claim.control_path().display();
     tracing::info!(pool = %name, %socket, "serving pool \"{name}\" at {socket}");
     notify::tell("READY=1");
-    tokio::select! {
-        () = stop => {}
+    let ended = tokio::select! {
+        () = stop => None,
+        what = parts.first_ended() => Some(what),
         () = watchdog(&entry) => unreachable!("watching never ends"),
         never = kept_files.forget_in_time() => match never {},
+    };
+    if let Some(what) = ended {
+        tracing::error!(pool = %name, "{what} has ended, which it does only when the daemon stops");
     }
     tracing::info!(pool = %name, "stopping");
     notify::tell("STOPPING=1");
     stopping.send_replace(true);
-    // A panic there has said why.
-    let _ = tokio::join!(control, data, nbd);
+    parts.end().await;
     stop_all(&entry, &sessions, &door).await?;
     let damage = entry.0.damage();
     for (disk, damage) in
@@ -268,7 +282,37 @@ pub async fn serve(
         true => tracing::error!(pool = %name, "stopped; what lay on that disk may be gone"),
         false => tracing::info!(pool = %name, "stopped; everything acknowledged is on the medium"),
     }
-    Ok(())
+    ended.map_or(Ok(()), |what| Err(ServeError::Ended(what)))
+}
+
+/// What runs for as long as the daemon serves.
+#[derive(Default)]
+struct Parts(Vec<(&'static str, JoinHandle<()>)>);
+
+impl Parts {
+    /// One more, until the daemon stops.
+    fn begin(&mut self, what: &'static str, part: impl Future<Output = ()> + Send + 'static) {
+        self.0.push((what, tokio::spawn(part)));
+    }
+
+    /// Waits until one of them ends: which.
+    async fn first_ended(&mut self) -> &'static str {
+        poll_fn(|context| {
+            let mut parts = self.0.iter_mut();
+            match parts.position(|(_, part)| Pin::new(part).poll(context).is_ready()) {
+                Some(at) => Poll::Ready(self.0.swap_remove(at).0),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Waits until all have ended, which were told to stop.
+    async fn end(self) {
+        for (_, part) in self.0 {
+            let _ = part.await; // a panic there has said why
+        }
+    }
 }
 
 /// A number that no start of a daemon on this machine had before: the time, in nanoseconds.

@@ -4,6 +4,7 @@
 //!
 //! Judged by what has come to the pool when the daemon has closed every such connection.
 
+use crate::nbd::{Nbd, WRITE, ZEROES};
 use crate::support::{Fake, Running, contract};
 use client::units::Bytes;
 use daemon::config::SocketMode;
@@ -39,6 +40,54 @@ fn ask_and_hang_up(daemon: &Running, method: &str, path: &str, body: &str) {
 /// Waits until so much has come to the pool, and holds what comes then.
 fn held(pool: &Fake, count: usize) -> MutexGuard<'_, crate::support::State> {
     pool.wait(|state| state.held.len() >= count)
+}
+
+/// The pool was asked for so many writes.
+fn writes(pool: &Fake) -> usize {
+    pool.state().stated.len()
+}
+
+/// Who has gone may have written anew since, by another connection: what waited here for its turn comes
+/// not over that.
+#[test]
+fn a_write_that_waited_is_not_carried_out_for_a_client_that_has_gone() {
+    let waits = || std::thread::sleep(std::time::Duration::from_millis(30));
+    for zeroes in [false, true] {
+        // A user's requests have 8 MiB together.
+        let whole = Whole { memory: Bytes::mib(32), space: Bytes::mib(100) };
+        let quotas = Quotas::new(&Rules::default(), whole, vec![]);
+        let options = ServeOptions { quotas, ..ServeOptions::from(SocketMode(0o666)) };
+        let mut daemon = Running::start_by(options);
+        let pool = std::sync::Arc::clone(&daemon.pool);
+        {
+            let mut state = pool.state();
+            state.hold_writes = true;
+            state.volumes.get_mut("v").unwrap().size = 4 << 20;
+        }
+        let socket = wire::socket::nbd_path(daemon.client.socket());
+        let mut client = Nbd::open(&socket, "v", false).unwrap();
+        let mut other = Nbd::open(&socket, "v", false).unwrap();
+        let begun = if zeroes {
+            client.begin(ZEROES, 0, 0, 2 << 20, &[]);
+            1
+        } else {
+            for _ in 0..8 {
+                other.begin(WRITE, 0, 0, 1 << 20, &vec![1; 1 << 20]);
+            }
+            drop(pool.wait(|state| state.held_writes.len() == 8));
+            client.begin(WRITE, 0, 0, 4096, &[2; 4096]);
+            8
+        };
+        drop(pool.wait(|state| state.held_writes.len() == begun));
+        // Until the daemon has read what waits.
+        waits();
+        pool.state().passed = units::Duration::from_secs(1);
+        drop(client);
+        pool.release();
+        waits();
+        daemon.stop().unwrap();
+        assert_eq!(writes(&pool), begun);
+    }
 }
 
 /// Before, the account of each request was free when its client had gone, and the pool had all of

@@ -77,6 +77,64 @@ fn a_write_that_is_cut_in_the_middle_of_a_frame_is_not_accepted() {
     assert!(state.volumes["v"].data == noise(3000));
 }
 
+/// The writer is dropped while the daemon has not looked at what it sent.
+#[test]
+fn what_a_writer_sent_before_it_was_dropped_is_written() {
+    let daemon = Running::start();
+    let mut writer = daemon.client.writer("v", contract(), Bytes::ZERO).unwrap();
+    let bytes = noise(9000);
+    let pool = daemon.pool.state();
+    for piece in bytes.chunks(3000) {
+        writer.write_all(piece).unwrap();
+    }
+    drop(writer);
+    drop(pool);
+    let state = daemon.pool.wait(|state| state.streams.is_empty());
+    assert!(state.volumes["v"].data == bytes);
+}
+
+/// The answers of a program that is killed go nowhere: what it sent before is written all the same.
+#[test]
+fn what_a_program_sent_before_it_was_killed_is_written() {
+    let daemon = Running::start();
+    let stream = open_by_hand(&daemon);
+    let mut socket = attach_by_hand(&daemon, stream);
+    let bytes = noise(9000);
+    let pool = daemon.pool.state();
+    for piece in bytes.chunks(3000) {
+        socket.write_all(&Head::Write.encode(3000)).unwrap();
+        socket.write_all(piece).unwrap();
+    }
+    drop(socket);
+    drop(pool);
+    let state = daemon.pool.wait(|state| state.streams.is_empty());
+    assert_eq!(state.closed, [(stream, 9000)]);
+    assert!(state.volumes["v"].data == bytes);
+}
+
+/// That some bytes are durable is told to nobody while more of them come.
+#[test]
+fn bytes_come_behind_word_that_nobody_hears() {
+    let daemon = Running::start();
+    daemon.pool.state().hold_commits = true;
+    let stream = open_by_hand(&daemon);
+    let mut socket = attach_by_hand(&daemon, stream);
+    let bytes = noise(6000);
+    socket.write_all(&Head::Write.encode(3000)).unwrap();
+    socket.write_all(&bytes[..3000]).unwrap();
+    assert_eq!(head(&mut socket), Head::Accepted { upto: Bytes::new(3000) });
+    socket.write_all(&Head::Write.encode(3000)).unwrap();
+    socket.write_all(&bytes[3000..5000]).unwrap();
+    socket.shutdown(std::net::Shutdown::Read).unwrap();
+    daemon.pool.release();
+    // Until the daemon has found that it is not heard.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    socket.write_all(&bytes[5000..]).unwrap();
+    drop(socket);
+    let state = daemon.pool.wait(|state| state.streams.is_empty());
+    assert!(state.volumes["v"].data == bytes);
+}
+
 #[test]
 fn a_write_that_does_not_fit_is_reported_and_nothing_behind_it_goes_through() {
     let daemon = Running::start();

@@ -2,6 +2,7 @@
 //! is set forward when nobody has anything to do: what is waited for is counted, not
 //! waited, and what has no end shows at once.
 
+use crate::nbd::{Nbd, READ, WRITE};
 use crate::support::{Fake, Volume};
 use daemon::config::SocketMode;
 use daemon::limits::*;
@@ -9,6 +10,7 @@ use daemon::serve::{ServeError, ServeOptions, Serving};
 use daemon::socket::Claim;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -18,6 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use units::Bytes;
 use wire::frame::{HEAD_LEN, Head, VERSION};
+use wire::nbd::transmission::Request;
 
 /// What lasts longer has no end.
 const FOR_EVER: Duration = Duration::from_secs(3600);
@@ -86,6 +89,15 @@ impl House {
         let mut connection = self.data(&[&head[..], b"v"].concat()).await;
         welcomed(&mut connection).await;
         connection
+    }
+
+    /// A client of block devices that has chosen the volume.
+    async fn nbd(&self) -> UnixStream {
+        let at = wire::socket::nbd_path(&self.socket);
+        let open = move || Nbd::open(&at, "v", false).unwrap().socket;
+        let socket = tokio::task::spawn_blocking(open).await.unwrap();
+        socket.set_nonblocking(true).unwrap();
+        UnixStream::from_std(socket).unwrap()
     }
 
     /// A stream's connection, welcomed.
@@ -309,6 +321,112 @@ async fn a_program_that_does_not_take_its_answers_is_let_go() {
         let (said, _) = closed(connection).await;
         assert!(said.len() < 5 << 20, "{} bytes", said.len());
     }
+}
+
+/// What goes on is not cut off, however long it takes in all: over a slow link.
+#[tokio::test]
+async fn who_is_slow_and_goes_on_is_served() {
+    let house = House::open().await;
+    let mut slow = house.best_effort().await;
+    let read = Head::ReadAt { tag: 1, offset: Bytes::ZERO, len: Bytes::MIB }.encode(0);
+    slow.write_all(&read.repeat(4)).await.unwrap();
+    let since = Instant::now();
+    let (mut left, mut piece) = (4 * (HEAD_LEN + (1 << 20)), vec![0; 64 << 10]);
+    while left > 0 {
+        tokio::time::sleep(A_MOMENT).await;
+        match timeout(FOR_EVER, slow.read(&mut piece)).await.unwrap() {
+            Ok(read @ 1..) => left -= read,
+            ended => panic!("{ended:?} after {:?} with {left} bytes to come", since.elapsed()),
+        }
+    }
+    assert!(since.elapsed() > ANSWER_TAKEN_WITHIN, "it was slow");
+    // Bodies, with and without a place for them, on both kinds of connections.
+    let write = Head::WriteAt { tag: 2, offset: Bytes::ZERO }.encode(256 << 10);
+    send_slowly(&mut slow, &write, 256 << 10).await;
+    assert_eq!(head(&mut slow).await, Head::WriteDone { tag: 2 });
+    let beyond = Head::WriteAt { tag: 3, offset: Bytes::mib(64) }.encode(256 << 10);
+    send_slowly(&mut slow, &beyond, 256 << 10).await;
+    let told = head(&mut slow).await;
+    assert!(matches!(told, Head::Failed { tag: 3, .. }), "{told:?}");
+    let mut nbd = house.nbd().await;
+    let request =
+        |cookie, offset| Request { flags: 0, kind: WRITE, cookie, offset, len: 256 << 10 };
+    for (cookie, offset, error) in [(4, 0, 0u32), (5, 1 << 40, 28)] {
+        send_slowly(&mut nbd, &request(cookie, offset).encode(), 256 << 10).await;
+        let mut reply = [0; 16];
+        timeout(FOR_EVER, nbd.read_exact(&mut reply)).await.unwrap().unwrap();
+        assert_eq!(reply[4..8], error.to_be_bytes());
+        assert_eq!(reply[8..], u64::to_be_bytes(cookie));
+    }
+}
+
+/// Sends a head, and bytes behind it for longer than a frame may stop.
+async fn send_slowly(connection: &mut UnixStream, head: &[u8], len: usize) {
+    connection.write_all(head).await.unwrap();
+    let since = Instant::now();
+    for piece in vec![9; len].chunks(16 << 10) {
+        tokio::time::sleep(A_MOMENT).await;
+        let sent = connection.write_all(piece).await;
+        sent.unwrap_or_else(|error| panic!("{error} after {:?}", since.elapsed()));
+    }
+    assert!(since.elapsed() > FRAME_WITHIN, "it was slow");
+}
+
+/// The next head; a body behind it is read and dropped.
+async fn head(connection: &mut UnixStream) -> Head {
+    let mut head = [0; HEAD_LEN];
+    timeout(FOR_EVER, connection.read_exact(&mut head)).await.unwrap().unwrap();
+    let (head, len) = Head::decode(&head).unwrap();
+    connection.read_exact(&mut vec![0; len]).await.unwrap();
+    head
+}
+
+/// Bytes come, and so few of them that whoever sends them has the memory for as long as he likes.
+#[tokio::test]
+async fn a_body_in_drops_ends_as_one_that_stops() {
+    let house = House::open().await;
+    let mut drops = house.best_effort().await;
+    let write = Head::WriteAt { tag: 1, offset: Bytes::ZERO }.encode(1 << 20);
+    drops.write_all(&write).await.unwrap();
+    let since = Instant::now();
+    while drops.write_all(&[1; 100]).await.is_ok() {
+        tokio::time::sleep(A_MOMENT).await;
+        assert!(since.elapsed() < FOR_EVER);
+    }
+}
+
+/// What its request needs is there no more: a client is told so by the end, and does not wait for ever.
+#[tokio::test]
+async fn a_request_that_fails_inside_ends_its_connection() {
+    let house = House::open().await;
+    house.pool.state().hold_best_effort = true;
+    let read = Head::ReadAt { tag: 1, offset: Bytes::ZERO, len: Bytes::kib(4) }.encode(0);
+    let cookie = 1;
+    let asks = Request { flags: 0, kind: READ, cookie, offset: 0, len: 4096 }.encode();
+    let connections = [(house.best_effort().await, &read[..]), (house.nbd().await, &asks[..])];
+    for (mut connection, asks) in connections {
+        connection.write_all(asks).await.unwrap();
+        let held = loop {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            if let Some((_, answer)) = house.pool.state().held.pop() {
+                break answer;
+            }
+        };
+        held(Ok(daemon::pool::Reply::Done)); // no answer to a read
+        let (said, _) = closed(connection).await;
+        assert!(said.is_empty(), "{said:?}");
+    }
+}
+
+/// What looks after the daemon fails: the daemon stops in order, and says so.
+#[tokio::test]
+async fn a_daemon_of_which_a_part_has_ended_ends() {
+    let mut house = House::open().await;
+    house.pool.fails.store(true, Ordering::Relaxed);
+    let served = house.served.take().expect("it serves");
+    let ended = timeout(FOR_EVER, served).await.expect("it ends").expect("no panic");
+    assert!(matches!(ended, Err(ServeError::Ended(_))), "{ended:?}");
+    assert!(house.pool.state().shut_down, "the pool was told to commit and to end");
 }
 
 /// Everything at once that a client can leave undone, and the daemon is told to stop.

@@ -229,17 +229,24 @@ fn any_thread_hears_how_far_the_bytes_are_durable() {
 
 #[test]
 fn what_a_program_filled_before_it_died_is_written() {
-    let daemon = recorded(0);
-    let mut writer = daemon.client.writer("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
-    // Neither a whole block nor flushed: no bell was rung for the last bytes.
-    writer.write_all(&bytes(0, 100_001)).unwrap();
-    drop(writer);
-    let status = daemon.wait(|status| status.streams.is_empty());
-    assert_eq!(status.volumes[0].length.get(), 100_001);
-    let mut reader = daemon.client.reader("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
-    let mut back = Vec::new();
-    reader.read_to_end(&mut back).unwrap();
-    assert!(back == bytes(0, 100_001));
+    for carried in [false, true] {
+        let daemon = recorded(0);
+        let client = daemon.client.clone();
+        let client = if carried { client.without_shared_windows() } else { client };
+        let mut writer = client.writer("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+        assert_eq!(writer.is_shared(), !carried);
+        // Neither a whole block nor flushed: no bell was rung for the last bytes.
+        for (at, len) in [(0, 40_000), (40_000, 40_000), (80_000, 20_001)] {
+            writer.write_all(&bytes(at, len)).unwrap();
+        }
+        drop(writer);
+        let status = daemon.wait(|status| status.streams.is_empty());
+        assert_eq!(status.volumes[0].length.get(), 100_001);
+        let mut reader = client.reader("v", contract(RATE, BLOCK), Bytes::ZERO).unwrap();
+        let mut back = Vec::new();
+        reader.read_to_end(&mut back).unwrap();
+        assert!(back == bytes(0, 100_001));
+    }
 }
 
 #[test]

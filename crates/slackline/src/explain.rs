@@ -114,6 +114,12 @@ impl From<ServeError> for Failure {
                 "the pool did not come to rest in time; what was said to be durable is kept",
                 "look for a disk that hangs, in the kernel's log",
             ),
+            ServeError::Ended(what) => Self::new(
+                format!(
+                    "{what} ended while the daemon served; what was said to be durable is kept"
+                ),
+                "start the daemon again, and report what its log says before that",
+            ),
             ServeError::Runtime(error) => Self::new(
                 format!("the system gives the daemon no threads or signals: {error}"),
                 "raise the limits of processes and open files",

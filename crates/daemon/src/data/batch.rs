@@ -32,7 +32,7 @@ pub struct Batch {
     pool: Arc<dyn Pool>,
     lane: Lane,
     output: Arc<Outgoing>,
-    /// Set where the program does not take its answers.
+    /// Set where the program does not take its answers, or cannot have one.
     gone: watch::Sender<bool>,
     requests: Mutex<Vec<Served>>,
     /// The places of those whose answers may have been gathered; none while nothing is.
@@ -40,6 +40,20 @@ pub struct Batch {
     pauses: BusyPoll,
     /// What the requests move that were taken since others had their turn.
     moved: AtomicU64,
+}
+
+/// The end of a request, also by a panic.
+struct End {
+    gone: watch::Sender<bool>,
+    is_answered: bool,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.gone.send_replace(true);
+        }
+    }
 }
 
 impl Batch {
@@ -172,16 +186,15 @@ impl Batch {
         requests.into_iter().for_each(|rest| self.lane.begin_one(rest));
     }
 
-    /// Notes where the program does not take its answer.
+    /// Notes where the program does not take its answer, or none comes: then it must not wait for it.
     fn noting(
         &self,
         served: impl Future<Output = Result<(), Over>> + Send + 'static,
     ) -> impl Future<Output = ()> + Send + 'static {
         let gone = self.gone.clone();
         async move {
-            if served.await.is_err() {
-                gone.send_replace(true);
-            }
+            let mut end = End { gone, is_answered: false };
+            end.is_answered = served.await.is_ok();
         }
     }
 }

@@ -10,7 +10,7 @@
 use super::account::Account;
 use super::batch::Batch;
 use super::frames::{Incoming, Outgoing, Over, misplaced};
-use crate::limits::GOODBYE_WITHIN;
+use crate::limits::{GOODBYE_WITHIN, WAITED_LONG};
 use crate::lock::{Mutex, MutexGuard};
 use crate::pool::{Ask, Handed, Room};
 use crate::quotas;
@@ -21,9 +21,6 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use units::{Bytes, Instant};
 use wire::frame::{BODY_MAX, Head, VERSION};
-
-/// A program may well have gone while its request has waited for so long.
-const WAITED_LONG: units::Duration = units::Duration::from_millis(10);
 
 /// What the requests of one connection share.
 struct Shared {
@@ -99,7 +96,7 @@ pub async fn serve(
     }
     match over {
         // Only streams are asked for signs of life.
-        Over::Gone | Over::ByRequest | Over::Silent(_) => {}
+        Over::Gone | Over::NotTaken | Over::ByRequest | Over::Silent(_) => {}
         Over::Failed(problem) => shared.output.fail_last(&problem).await,
         Over::Stopped(why) => shared.output.fail_last(&super::stop_problem(why)).await,
     }

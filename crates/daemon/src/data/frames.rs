@@ -4,6 +4,7 @@ use crate::ends::Out;
 use crate::limits::{ANSWER_TAKEN_WITHIN, FRAME_WITHIN, GOODBYE_WITHIN, within};
 use crate::lock::{AsyncMutex, Mutex};
 use crate::made_room::MadeRoom;
+use crate::pace::{self, Pace};
 use crate::pool::{Handed, Room};
 use crate::timely::socket::{Reading, Writing};
 use bytes::Buf;
@@ -13,6 +14,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::pin::pin;
+use std::task::{Context, Poll, ready};
 use std::thread::{self, ThreadId};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -26,8 +28,10 @@ use wire::frame::{HEAD_LEN, Head, text_body};
 pub enum Over {
     /// The program asked for it.
     ByRequest,
-    /// The program has gone.
+    /// The program has gone, or hears nothing more.
     Gone,
+    /// The program has not taken an answer in time.
+    NotTaken,
     /// The program is told why, then the connection ends.
     Failed(Problem),
     /// The program was silent for longer than this.
@@ -131,26 +135,21 @@ impl Incoming {
 
     /// Fills the first `len` bytes of `room`.
     pub async fn fill(&mut self, room: &mut dyn Room, skip: usize, len: usize) -> Result<(), Over> {
-        let filled = self.half.read_exact(&mut room.bytes_mut()[skip..][..len]);
-        within(FRAME_WITHIN, filled).await.ok_or_else(stopped)??;
-        Ok(())
+        let into = &mut room.bytes_mut()[skip..][..len];
+        Ok(pace::fill(&mut self.half, into).await.ok_or_else(stopped)??)
     }
 
     /// Reads the rest of a body for which there is no place.
     pub async fn discard(&mut self, len: usize) -> Result<(), Over> {
-        let mut rest = (&mut self.half).take(len as u64);
-        let mut nowhere = tokio::io::sink();
-        let read = tokio::io::copy_buf(&mut rest, &mut nowhere);
-        let read = within(FRAME_WITHIN, read).await.ok_or_else(stopped)??;
-        if read == len as u64 { Ok(()) } else { Err(Over::Gone) }
+        Ok(pace::discard(&mut self.half, len).await.ok_or_else(stopped)??)
     }
 }
 
 /// The frames that go to a program; each is sent whole before the next.
 ///
-/// A send that is dropped or timed out half-way leaves a torn frame behind, so
-/// every later send fails: nothing may follow it. One that the program does not take
-/// in time fails as if it had gone.
+/// A send that is dropped half-way leaves a torn frame behind, so every later send fails: nothing may
+/// follow it; so does each behind one that was not taken in time. One that is dropped before its first
+/// byte leaves nothing behind.
 pub struct Outgoing {
     sending: AsyncMutex<Sending>,
     gathered: Mutex<Gathered>,
@@ -167,6 +166,8 @@ struct Gathered {
 
 struct Sending {
     half: Out,
+    /// What was gathered, and goes before the next message.
+    before: Vec<u8>,
     /// Not in the middle of a frame.
     whole: bool,
 }
@@ -178,7 +179,7 @@ impl Outgoing {
 
     /// Encrypted, or not.
     pub fn to(half: Out) -> Self {
-        let sending = AsyncMutex::new(Sending { half, whole: true });
+        let sending = AsyncMutex::new(Sending { half, before: Vec::new(), whole: true });
         Self { sending, gathered: Mutex::default(), room: MadeRoom::default() }
     }
 
@@ -198,9 +199,51 @@ impl Outgoing {
         handed.excusing(&self.room)
     }
 
-    /// Sends one message of any protocol, in two parts.
+    /// Sends one message of any protocol, in two parts. Its time begins when it is its turn.
     pub async fn send_parts(&self, head: &[u8], body: &[u8]) -> Result<(), Over> {
-        taken(self.send_whole(head, body)).await
+        let mut sending = self.sending.lock().await;
+        if !sending.whole {
+            return Err(Over::Gone);
+        }
+        let Sending { half, before, whole } = &mut *sending;
+        // It stays there until something of it is sent.
+        before.append(&mut self.gathered.lock().bytes);
+        let sent =
+            self.send_all(half, whole, Buf::chain(&before[..], Buf::chain(head, body))).await;
+        before.clear();
+        *whole = sent.is_ok();
+        sent
+    }
+
+    /// Sends all of it, or clears `whole` with its first byte.
+    async fn send_all(
+        &self,
+        half: &mut Out,
+        whole: &mut bool,
+        mut frame: impl Buf,
+    ) -> Result<(), Over> {
+        if !frame.has_remaining() {
+            return Ok(());
+        }
+        let mut pace = Pace::new(ANSWER_TAKEN_WITHIN);
+        while frame.has_remaining() {
+            let writing = poll_fn(|context| {
+                let write = |context: &mut Context<'_>| {
+                    let written = ready!(pin!(half.write_buf(&mut frame)).poll(context));
+                    *whole = false;
+                    Poll::Ready(written)
+                };
+                self.room.watch(context, write)
+            });
+            match pace.next(writing).await.ok_or(Over::NotTaken)?? {
+                0 => return Err(Over::Gone),
+                written => pace.moved(written),
+            }
+        }
+        // What is encrypted is not in the socket before.
+        let flushing =
+            poll_fn(|context| self.room.watch(context, |context| pin!(half.flush()).poll(context)));
+        Ok(pace.next(flushing).await.ok_or(Over::NotTaken)??)
     }
 
     /// From now on this thread's short answers are gathered: it calls
@@ -243,53 +286,34 @@ impl Outgoing {
 
     /// Sends a frame without a body, and descriptors with it.
     pub async fn send_with(&self, head: Head, fds: &[BorrowedFd<'_>]) -> Result<(), Over> {
-        taken(self.send_whole_with(head, fds)).await
-    }
-
-    async fn send_whole(&self, head: &[u8], body: &[u8]) -> Result<(), Over> {
-        let mut sending = self.sending.lock().await;
-        if !sending.whole {
-            return Err(Over::Gone);
-        }
-        let before = std::mem::take(&mut self.gathered.lock().bytes);
-        let mut frame = Buf::chain(&before[..], Buf::chain(head, body));
-        if !frame.has_remaining() {
-            return Ok(());
-        }
-        sending.whole = false;
-        let half = &mut sending.half;
-        let mut writing = pin!(async {
-            half.write_all_buf(&mut frame).await?;
-            // What is encrypted is not in the socket before.
-            half.flush().await
-        });
-        poll_fn(|context| self.room.watch(context, |context| writing.as_mut().poll(context)))
-            .await?;
-        sending.whole = true;
-        Ok(())
-    }
-
-    async fn send_whole_with(&self, head: Head, fds: &[BorrowedFd<'_>]) -> Result<(), Over> {
         let bytes = head.encode(0);
         let mut sending = self.sending.lock().await;
         if !sending.whole {
             return Err(Over::Gone);
         }
-        sending.whole = false;
-        let send = |socket: BorrowedFd<'_>| send_fds(socket, &bytes, fds);
-        let Out::Plain(half) = &sending.half else {
+        let Sending { half: Out::Plain(half), whole, .. } = &mut *sending else {
             return Err(Over::Gone); // descriptors go nowhere but to this machine
         };
-        let sent = poll_fn(|context| half.poll_by(context, send)).await?;
-        sending.half.write_all(&bytes[sent..]).await?;
-        sending.whole = true;
-        Ok(())
+        let send = |socket: BorrowedFd<'_>| send_fds(socket, &bytes, fds);
+        let all = async {
+            let first = poll_fn(|context| {
+                let sent = ready!(half.poll_by(context, send));
+                *whole = false;
+                Poll::Ready(sent)
+            });
+            let sent = first.await?;
+            half.write_all(&bytes[sent..]).await
+        };
+        let sent = within(ANSWER_TAKEN_WITHIN, all).await;
+        let sent = sent.ok_or(Over::NotTaken).and_then(|sent| Ok(sent?));
+        sending.whole = sent.is_ok();
+        sent
     }
 
     /// Tells a program that nothing more comes, where that can be told; it may have gone.
     pub async fn end(&self) {
         let ending = async {
-            let _ = self.send_whole(&[], &[]).await; // what was gathered
+            let _ = self.send_gathered().await;
             self.sending.lock().await.half.shutdown().await
         };
         let _ = timeout(GOODBYE_WITHIN, ending).await;
@@ -314,12 +338,6 @@ impl Outgoing {
 /// The text of a failure.
 fn text_of(Problem { detail, next_step, .. }: &Problem) -> String {
     format!("{detail}\n{next_step}")
-}
-
-/// The end of a send to a program that takes it in time; one that does not is as good as
-/// gone.
-async fn taken(sending: impl Future<Output = Result<(), Over>>) -> Result<(), Over> {
-    within(ANSWER_TAKEN_WITHIN, sending).await.unwrap_or(Err(Over::Gone))
 }
 
 /// Sends the beginning of a frame, with descriptors.
@@ -347,7 +365,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::task::{Context, Poll, Wake, Waker};
+    use std::task::{Wake, Waker};
     use tokio::io::AsyncReadExt;
 
     /// An answer behind one that its program does not take waits for the program, not for the
@@ -417,6 +435,44 @@ mod tests {
             theirs.read_exact(&mut all).await.unwrap();
             assert!(all.chunks(body.len()).all(|it| it == body));
         }
+    }
+
+    /// A send that is dropped before anything of it is in the socket leaves nothing torn behind: what
+    /// comes next goes, and what was gathered before it.
+    #[tokio::test]
+    async fn a_send_that_is_dropped_before_it_began_keeps_nothing_from_being_sent() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let full = vec![7; 1 << 20];
+        let filled = ours.writable().await.and_then(|()| {
+            let mut all = 0;
+            while let Ok(written) = ours.try_write(&full) {
+                all += written;
+            }
+            Ok(all)
+        });
+        let mut taken = vec![0; filled.unwrap()];
+        let (_input, output) = crate::timely::socket::split(ours);
+        let output = Outgoing::new(output);
+        output.gather();
+        output.answer(&[1], &[2]).await.unwrap();
+        output.stop_gathering();
+        {
+            let mut dropped = pin!(output.send_parts(&[3], &[]));
+            let looked = poll_fn(|context| Poll::Ready(dropped.as_mut().poll(context))).await;
+            assert!(looked.is_pending(), "the socket is full");
+        }
+        theirs.read_exact(&mut taken).await.unwrap();
+        output.send_parts(&[4], &[]).await.unwrap();
+        let mut came = [0; 8];
+        assert_eq!(theirs.read(&mut came).await.unwrap(), 3);
+        assert_eq!(came[..3], [1, 2, 4]);
+        // In the middle of a frame nothing follows.
+        {
+            let mut torn = pin!(output.send_parts(&full, &full));
+            let looked = poll_fn(|context| Poll::Ready(torn.as_mut().poll(context))).await;
+            assert!(looked.is_pending(), "more than the socket has room for");
+        }
+        assert!(output.send_parts(&[5], &[]).await.is_err());
     }
 
     /// A waker that says that it was called.

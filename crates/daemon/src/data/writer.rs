@@ -1,7 +1,8 @@
 //! A writer's connection: bytes in, and word of how far they are durable out.
 //!
-//! Invariant: `Durable` is sent only for what the pool has put on the medium,
-//! and never goes back.
+//! Invariants: `Durable` is sent only for what the pool has put on the medium,
+//! and never goes back. What a program has sent is taken, also where it has gone and no answer
+//! reaches it: the connection ends where its bytes do.
 
 use super::frames::{Outgoing, Over, failed, misplaced};
 use super::listening::Listening;
@@ -50,14 +51,14 @@ async fn take_bytes(
                 }
                 // The reason goes first: with `Accepted` the write is answered.
                 if let Some(error) = &stopped {
-                    output.fail(0, &crate::problem::of(error)).await?;
+                    heard(output.fail(0, &crate::problem::of(error)).await)?;
                 }
-                output.send(Head::Accepted { upto }, &[]).await?;
+                heard(output.send(Head::Accepted { upto }, &[]).await)?;
             }
             (Head::Sync, _) => {
                 stopped = None;
                 let upto = ask.call(calls::StreamSync { stream }).await.map_err(failed)?;
-                output.send(Head::Synced { upto }, &[]).await?;
+                heard(output.send(Head::Synced { upto }, &[]).await)?;
             }
             (Head::Seek { tag, offset: to }, _) => {
                 match ask.call(calls::StreamSeek { stream, to }).await {
@@ -65,14 +66,23 @@ async fn take_bytes(
                         (upto, stopped) = (to, None);
                         sought.send_replace(to);
                         let ready = Duration::ZERO;
-                        output.send(Head::Sought { first: 0, offset: to, ready }, &[]).await?;
+                        let sought = Head::Sought { first: 0, offset: to, ready };
+                        heard(output.send(sought, &[]).await)?;
                     }
-                    Err(error) => output.fail(tag, &crate::problem::of(&error)).await?,
+                    Err(error) => heard(output.fail(tag, &crate::problem::of(&error)).await)?,
                 }
             }
             (Head::Close, _) => return Ok(()),
             (other, _) => return Err(misplaced(other, "a writer")),
         }
+    }
+}
+
+/// A program that has gone hears no answer, and what it sent before is taken all the same.
+fn heard(sent: Result<(), Over>) -> Result<(), Over> {
+    match sent {
+        Err(Over::Gone) => Ok(()),
+        sent => sent,
     }
 }
 
@@ -139,7 +149,7 @@ async fn tell_durable(
             }
             Ok(upto) => {
                 beyond = upto;
-                if let Err(over) = output.send(Head::Durable { upto }, &[]).await {
+                if let Err(over) = heard(output.send(Head::Durable { upto }, &[]).await) {
                     return over;
                 }
             }

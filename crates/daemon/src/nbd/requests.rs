@@ -11,8 +11,9 @@ use crate::data::account::Account;
 use crate::data::batch::Batch;
 use crate::data::frames::{Outgoing, Over};
 use crate::gathers::OfUser;
-use crate::limits::{FRAME_WITHIN, within};
+use crate::limits::{FRAME_WITHIN, WAITED_LONG, within};
 use crate::lock::Mutex;
+use crate::pace;
 use crate::pieces::{Piece, pieces};
 use crate::pool::{Ask, Chunk, Handed, Room};
 use crate::timely::Lane;
@@ -243,7 +244,7 @@ async fn take_one(
             let whole = Whole::new(cookie, durable, pieces.len() + usize::from(!is_one));
             // What the client takes to send its bytes is its own time; what it waits for its places and
             // for memory is not.
-            let mut came = came;
+            let (asked, mut came) = (came, came);
             for piece in pieces {
                 let place = place(piece.blocks().1).await;
                 let mut room = match shared.room(piece).await {
@@ -261,7 +262,8 @@ async fn take_one(
                     batch.serve(); // nobody waits for bytes that are not there
                 }
                 let begun = shared.ask.0.now();
-                in_time(input.read_exact(bytes)).await?;
+                pace::fill(input, bytes).await.ok_or(Over::Gone)??;
+                shared.is_there(asked)?;
                 came += shared.ask.0.now().saturating_since(begun);
                 let (shared, whole) = (again(), Arc::clone(&whole));
                 batch.push(place, async move { shared.write(came, piece, room, &whole).await });
@@ -294,7 +296,7 @@ async fn take_one(
                         let data = runs.into_iter().filter(|run| !run.is_hole);
                         for piece in data.flat_map(|run| pieces(run.offset, run.len.into())) {
                             let _place = place(piece.blocks().1).await;
-                            if let Err(error) = shared.zero(came, piece).await {
+                            if let Err(error) = shared.zero(came, piece).await? {
                                 whole.fail(error);
                                 break;
                             }
@@ -472,11 +474,25 @@ impl Shared {
         self.part(whole).await
     }
 
-    async fn zero(&self, came: Instant, piece: Piece) -> Result<(), Error> {
-        let mut room = self.room(piece).await?;
+    async fn zero(&self, came: Instant, piece: Piece) -> Result<Result<(), Error>, Over> {
+        let mut room = match self.room(piece).await {
+            Ok(room) => room,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.is_there(came)?;
         let range = piece.range();
         room.bytes_mut()[range.skip().as_usize()..][..piece.len as usize].fill(0);
-        self.ask.write(came, self.volume.clone(), self.priority, range, room).await.0
+        Ok(self.ask.write(came, self.volume.clone(), self.priority, range, room).await.0)
+    }
+
+    /// Whether the client waits for what it asked for then. Who has gone without a reply may have written
+    /// anew since, by another connection: what waited here for its turn would come over that.
+    fn is_there(&self, asked: Instant) -> Result<(), Over> {
+        let has_waited = self.ask.0.now().saturating_since(asked) > WAITED_LONG;
+        match has_waited && self.lane.socket().is_none_or(|socket| socket.is_abandoned()) {
+            true => Err(Over::Gone),
+            false => Ok(()),
+        }
     }
 
     /// A part of a request has ended; the last one answers.
@@ -615,9 +631,5 @@ async fn in_time<T>(coming: impl Future<Output = std::io::Result<T>>) -> Result<
 
 /// Reads bytes for which there is no place.
 async fn discard(input: &mut Input, len: u32) -> Result<(), Over> {
-    let mut rest = input.take(u64::from(len));
-    match in_time(tokio::io::copy_buf(&mut rest, &mut tokio::io::sink())).await? {
-        read if read == u64::from(len) => Ok(()),
-        _ => Err(Over::Gone),
-    }
+    Ok(pace::discard(input, len as usize).await.ok_or(Over::Gone)??)
 }

@@ -39,6 +39,8 @@ pub enum Link {
 /// The direction from which bytes come.
 struct Input {
     watched: AsyncFd<Arc<OwnedFd>>,
+    /// Its other end is on this machine.
+    is_local: bool,
     /// Somebody has seen that there is something to read, of which who watches need not know.
     is_seen: bool,
 }
@@ -129,7 +131,7 @@ impl Socket {
         let halves = reading.half.take().zip(writing.half.take());
         let (input, mut output) = halves.expect("both were there");
         let _in = threads.enter();
-        if let Ok(input) = Input::of(input.watched.into_inner()) {
+        if let Ok(input) = Input::of(input.watched.into_inner(), input.is_local) {
             (output.threads, output.full) = (threads.clone(), None);
             (reading.half, writing.half) = (Some(input), Some(output));
         }
@@ -147,18 +149,19 @@ impl Socket {
         }
     }
 
-    /// Whether the program at the other end, on this machine, has closed it. One that only sends nothing
-    /// more has not: it may wait for its answers.
+    /// Whether the program at the other end has closed it. One on this machine that only sends nothing
+    /// more has not: it may wait for its answers. Of one elsewhere nobody can tell these two apart, and
+    /// it has.
     pub fn is_abandoned(&self) -> bool {
-        let Some(socket) =
-            self.reading.lock().half.as_ref().map(|half| Arc::clone(half.watched.get_ref()))
-        else {
+        let of = |half: &Input| (Arc::clone(half.watched.get_ref()), half.is_local);
+        let Some((socket, is_local)) = self.reading.lock().half.as_ref().map(of) else {
             return true;
         };
-        let mut looks = [PollFd::new(&socket, PollFlags::empty())];
+        let end = if is_local { PollFlags::empty() } else { PollFlags::RDHUP };
+        let mut looks = [PollFd::new(&socket, end)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         rustix::event::poll(&mut looks, Some(&now)).is_ok_and(|found| found > 0)
-            && looks[0].revents().contains(PollFlags::HUP)
+            && looks[0].revents().intersects(PollFlags::HUP | end)
     }
 
     /// Whether there is something to read, even if it is the end: looks again as long as `goes_on`. Who
@@ -202,7 +205,7 @@ impl Link {
             Self::Tcp(connection) => connection.into_std()?.into(),
         };
         let (socket, threads) = (Arc::new(socket), Handle::current());
-        let input = Input::of(Arc::clone(&socket))?;
+        let input = Input::of(Arc::clone(&socket), is_local)?;
         Ok((input, Output { socket, is_local, threads, full: None, found_room: 0 }))
     }
 }
@@ -218,8 +221,8 @@ fn watch<S: AsFd + AsRawFd>(socket: S, direction: Interest) -> io::Result<AsyncF
 
 impl Input {
     /// Watched by the threads that one is in.
-    fn of(socket: Arc<OwnedFd>) -> io::Result<Self> {
-        Ok(Self { watched: watch(socket, Interest::READABLE)?, is_seen: false })
+    fn of(socket: Arc<OwnedFd>, is_local: bool) -> io::Result<Self> {
+        Ok(Self { watched: watch(socket, Interest::READABLE)?, is_local, is_seen: false })
     }
 
     /// Reads, where there is something.
@@ -422,6 +425,20 @@ mod tests {
         assert!(!input.socket().is_abandoned(), "he may wait for the answer");
         drop(theirs);
         assert!(input.socket().is_abandoned(), "also with bytes that are not read");
+    }
+
+    /// Over TCP nothing says that the other end takes no answers any more: who sends no more has gone.
+    #[tokio::test]
+    async fn who_has_gone_over_tcp_is_found() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let theirs = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (ours, _) = listener.accept().await.unwrap();
+        let (input, _output) = split(ours);
+        assert!(!input.socket().is_abandoned());
+        drop(theirs);
+        while !input.socket().is_abandoned() {
+            tokio::task::yield_now().await; // the end is on its way
+        }
     }
 
     /// Both sides wait, one for bytes and one for room, while the socket goes: nothing is sent or

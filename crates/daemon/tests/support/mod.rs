@@ -14,6 +14,7 @@ use node::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use tempfile::TempDir;
 use units::{Bytes, Duration, Instant, Rate};
@@ -36,6 +37,8 @@ thread_local! {
 pub struct Fake {
     state: Mutex<State>,
     news: Condvar,
+    /// The next who asks how it is finds that it has gone wrong.
+    pub fails: AtomicBool,
 }
 
 #[derive(Default)]
@@ -77,6 +80,8 @@ pub struct State {
     /// The pool is told to end and does not.
     pub hold_shutdown: bool,
     pub shut_down: bool,
+    /// So much time has passed.
+    pub passed: Duration,
     /// The priority that each best-effort operation stated, in order.
     pub stated: Vec<Option<Priority>>,
     rooms: Arc<Mutex<BTreeMap<u64, Vec<u8>>>>,
@@ -673,6 +678,7 @@ impl Pool for Fake {
     }
 
     fn status(&self) -> Status {
+        assert!(!self.fails.swap(false, Ordering::Relaxed), "told to fail");
         let state = self.state();
         let volumes = state.volumes.iter().map(|(name, volume)| VolumeStatus {
             start: volume.ring.map(|_| Bytes::ZERO),
@@ -726,7 +732,7 @@ impl Pool for Fake {
             promised: true,
         });
         Status {
-            now: Instant::from_nanos(1_000_000),
+            now: Instant::from_nanos(1_000_000) + state.passed,
             policy: Policy::SLACK,
             policy_kept: false,
             promised: true,
