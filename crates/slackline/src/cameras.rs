@@ -145,10 +145,15 @@ fn supervise(
     answer(path, &cameras, follower, listener)?;
     daemon::notify::tell("READY=1");
     let mut telling = Telling::start(common.json).map_err(no_thread)?;
+    let mut is_sound = true;
     while !ended.load(Ordering::Relaxed) {
         let events = heard(&told);
         cameras.iter().for_each(|camera| camera.look());
         telling.tell(&events, || snapshot(path, &cameras));
+        if has_died(&threads, &ended) {
+            is_sound = false;
+            ended.store(true, Ordering::Relaxed);
+        }
     }
     daemon::notify::tell("STOPPING=1");
     let until = Instant::now() + STOP_WITHIN;
@@ -167,7 +172,16 @@ fn supervise(
         let next = format!("see why the daemon has not taken them: {}", why.join("; "));
         return Err(Failure::new(what, next));
     }
+    if !is_sound {
+        let what = "a thread of a camera ended by an error of the supervisor's own";
+        return Err(Failure::new(what, "start it again, and report what it has said before that"));
+    }
     Ok(())
+}
+
+/// Whether a camera has nobody to look after it: each thread works until it is told to end.
+fn has_died(threads: &[JoinHandle<()>], ended: &AtomicBool) -> bool {
+    threads.iter().any(JoinHandle::is_finished) && !ended.load(Ordering::Relaxed)
 }
 
 /// Starts the threads of all cameras.
@@ -243,4 +257,24 @@ fn snapshot(path: &Path, cameras: &[Arc<Camera>]) -> Snapshot {
 fn heard(told: &Receiver<Event>) -> Vec<Event> {
     let first = told.recv_timeout(LOOK).ok();
     first.into_iter().chain(told.try_iter()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_ends_before_it_was_told_to_is_noticed() {
+        let (ends, ended) = (mpsc::channel::<()>(), AtomicBool::new(false));
+        let (end, waits) = ends;
+        let threads = [std::thread::spawn(move || drop(waits.recv()))];
+        assert!(!has_died(&threads, &ended));
+        drop(end);
+        while !threads[0].is_finished() {
+            std::thread::yield_now();
+        }
+        assert!(has_died(&threads, &ended));
+        ended.store(true, Ordering::Relaxed);
+        assert!(!has_died(&threads, &ended), "it was told to");
+    }
 }
