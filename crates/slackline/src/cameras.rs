@@ -267,7 +267,9 @@ mod tests {
     fn a_thread_that_ends_before_it_was_told_to_is_noticed() {
         let (ends, ended) = (mpsc::channel::<()>(), AtomicBool::new(false));
         let (end, waits) = ends;
-        let threads = [std::thread::spawn(move || drop(waits.recv()))];
+        let threads = [std::thread::spawn(move || {
+            let _ = waits.recv();
+        })];
         assert!(!has_died(&threads, &ended));
         drop(end);
         while !threads[0].is_finished() {

@@ -18,6 +18,7 @@ mod explain;
 mod export;
 mod failure;
 mod files;
+mod given;
 mod interrupts;
 mod lab;
 mod moment;

@@ -89,7 +89,7 @@ pub enum Command {
         #[arg(
             long = "setting",
             value_name = "NAME=VALUE",
-            value_parser = crate::serve::setting,
+            value_parser = crate::given::setting,
             group = "what"
         )]
         settings: Vec<(String, String)>,
@@ -204,21 +204,6 @@ pub fn run(command: Command, common: &Common) -> Result<(), Failure> {
         Command::Check { devices } if devices.is_empty() => check_served(common),
         Command::Check { devices } => check(&specs(&devices)?, common),
     }
-}
-
-/// Devices as a person writes them.
-pub fn specs(texts: &[String]) -> Result<Vec<DeviceSpec>, Failure> {
-    let specs: Result<Vec<DeviceSpec>, _> = texts.iter().map(|text| text.parse()).collect();
-    let specs = specs?;
-    // Also by another path.
-    let whole =
-        |spec: &DeviceSpec| spec.path().canonicalize().unwrap_or_else(|_| spec.path().to_owned());
-    let all: Vec<_> = specs.iter().map(whole).collect();
-    if let Some(twice) = (1..all.len()).find(|&at| all[..at].contains(&all[at])) {
-        let what = format!("{} is named twice", specs[twice].path().display());
-        return Err(Failure::usage(what, "name each disk once"));
-    }
-    Ok(specs)
 }
 
 /// The profile in a file.

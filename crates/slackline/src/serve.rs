@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = policies::named)]
     policy: Option<Policy>,
     /// A setting of the policy; docs/policies.md lists those of each. Can be repeated
-    #[arg(long = "policy-setting", value_name = "NAME=VALUE", value_parser = setting)]
+    #[arg(long = "policy-setting", value_name = "NAME=VALUE", value_parser = crate::given::setting)]
     policy_settings: Vec<(String, String)>,
     /// Take every contract; only for comparisons
     #[arg(long)]
@@ -116,12 +116,6 @@ const SETTINGS: &str = "/etc/slackline/slackline.toml";
 /// A host that is late by more is hardly one that keeps time: somebody may have mistaken the unit.
 const HOST_LATENCY_USUAL: Duration = Duration::from_secs(1);
 
-/// A setting as it is written on the command line.
-pub fn setting(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
-    Ok((name.trim().into(), value.trim().into()))
-}
-
 /// Runs the daemon.
 pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
     if args.end_with_input {
@@ -175,7 +169,7 @@ pub fn run(args: Args, common: &Common) -> Result<(), Failure> {
              windows are so much longer; few contracts fit, and no answer is promised sooner"
         );
     }
-    let specs: Vec<DeviceSpec> = crate::pool::specs(&settings.disks)?;
+    let specs: Vec<DeviceSpec> = crate::given::specs(&settings.disks)?;
     let claim = Claim::new(&settings.socket)?;
     let shared_drive = settings.shared_drive;
     settings.files.realtime = realtime;

@@ -9,7 +9,6 @@
 
 use crate::format;
 use crate::sizes::BLOCK;
-use crate::stepped::Stepped;
 use alloc::vec::Vec;
 use core::ops::Range;
 use units::Bytes;
@@ -31,6 +30,50 @@ pub(crate) struct Point {
     pub(crate) block: u64,
     /// Milliseconds since 1970.
     pub(crate) at: u64,
+}
+
+/// A step forward of the clock by which a ring had been recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stepped {
+    /// What was recorded from this block on,
+    pub(crate) first: u64,
+    /// by the clock before this time, in milliseconds since 1970,
+    pub(crate) until: u64,
+    /// was recorded so many milliseconds later.
+    pub(crate) by: u64,
+}
+
+impl Stepped {
+    pub(crate) fn is_of(&self, at: u64) -> bool {
+        at < self.until
+    }
+
+    /// When a corner behind the first block was made.
+    fn made(&self, point: Point) -> Point {
+        match self.is_of(point.at) {
+            true => Point { at: point.at.saturating_add(self.by), ..point },
+            false => point,
+        }
+    }
+
+    /// A line as it was recorded: where it begins before the first block, in two parts.
+    pub(crate) fn reckon(&self, (a, b): (Point, Point)) -> [Option<(Point, Point)>; 2] {
+        if b.block <= self.first {
+            return [Some((a, b)), None];
+        }
+        if a.block >= self.first {
+            return [Some((self.made(a), self.made(b))), None];
+        }
+        let middle = Point { block: self.first, at: time_on(a, b, self.first) };
+        [Some((a, middle)), Some((self.made(middle), self.made(b)))]
+    }
+
+    /// This one came after `before`, in the same opening of the pool or in a later one.
+    pub(crate) fn after(self, before: Option<Self>, is_same: bool) -> Self {
+        let Some(before) = before else { return self };
+        let by = if is_same { before.by.saturating_add(self.by) } else { before.by.max(self.by) };
+        Self { first: before.first.min(self.first), until: before.until.max(self.until), by }
+    }
 }
 
 /// When a volume's bytes were recorded, as far as it was noted.

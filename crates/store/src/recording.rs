@@ -15,10 +15,9 @@
 
 use crate::api::VolumeId;
 use crate::recorded::{
-    DOUBLINGS_MAX, More, POINTS_MAX, Point, Recorded, TOLERANCE, blocks, time_on,
+    DOUBLINGS_MAX, More, POINTS_MAX, Point, Recorded, Stepped, TOLERANCE, blocks, time_on,
 };
 use crate::sizes::BLOCK;
-use crate::stepped::Clocked;
 use crate::volume::Volume;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
@@ -47,6 +46,17 @@ pub(crate) const DROPPED_MAX: usize = POINTS_MAX / 8;
 /// that there are for an extent 1.5, and some for a small one.
 pub(crate) fn limit(extents: u64) -> usize {
     usize::try_from(64 + extents / 8).unwrap_or(POINTS_MAX).min(POINTS_MAX)
+}
+
+/// What an open pool knows of the clock by which a ring is recorded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clocked {
+    /// From this block on it was recorded since the pool was opened.
+    pub(crate) first: Option<u64>,
+    /// The step that the ring had before the one that does not stand yet, where there is such a one.
+    pub(crate) before: Option<Option<Stepped>>,
+    /// A step stands since the pool was opened.
+    pub(crate) has_step: bool,
 }
 
 /// Bytes that arrived one after the other, in about the same moment.

@@ -15,7 +15,7 @@
 
 use crate::api::VolumeId;
 use crate::change::Change;
-use crate::recorded::{Point, Reckoning, Recorded, time_on};
+use crate::recorded::{Point, Reckoning, Recorded, Stepped};
 use crate::state::State;
 use crate::store::Store;
 use crate::volume::Volume;
@@ -24,61 +24,6 @@ use units::Bytes;
 /// A clock that says an earlier time is wrong, in nanoseconds since 1970: the beginning of 2026. No program
 /// noted times of recordings before.
 pub const CLOCKS_FROM: i64 = 1_767_225_600_000_000_000;
-
-/// A step forward of the clock by which a ring had been recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stepped {
-    /// What was recorded from this block on,
-    pub(crate) first: u64,
-    /// by the clock before this time, in milliseconds since 1970,
-    pub(crate) until: u64,
-    /// was recorded so many milliseconds later.
-    pub(crate) by: u64,
-}
-
-impl Stepped {
-    fn is_of(&self, at: u64) -> bool {
-        at < self.until
-    }
-
-    /// When a corner behind the first block was made.
-    fn made(&self, point: Point) -> Point {
-        match self.is_of(point.at) {
-            true => Point { at: point.at.saturating_add(self.by), ..point },
-            false => point,
-        }
-    }
-
-    /// A line as it was recorded: where it begins before the first block, in two parts.
-    pub(crate) fn reckon(&self, (a, b): (Point, Point)) -> [Option<(Point, Point)>; 2] {
-        if b.block <= self.first {
-            return [Some((a, b)), None];
-        }
-        if a.block >= self.first {
-            return [Some((self.made(a), self.made(b))), None];
-        }
-        let middle = Point { block: self.first, at: time_on(a, b, self.first) };
-        [Some((a, middle)), Some((self.made(middle), self.made(b)))]
-    }
-
-    /// This one came after `before`, in the same opening of the pool or in a later one.
-    fn after(self, before: Option<Self>, is_same: bool) -> Self {
-        let Some(before) = before else { return self };
-        let by = if is_same { before.by.saturating_add(self.by) } else { before.by.max(self.by) };
-        Self { first: before.first.min(self.first), until: before.until.max(self.until), by }
-    }
-}
-
-/// What an open pool knows of the clock by which a ring is recorded.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Clocked {
-    /// From this block on it was recorded since the pool was opened.
-    pub(crate) first: Option<u64>,
-    /// The step that the ring had before the one that does not stand yet, where there is such a one.
-    before: Option<Option<Stepped>>,
-    /// A step stands since the pool was opened.
-    has_step: bool,
-}
 
 impl State {
     /// The age of what a ring holds is reckoned with this step.

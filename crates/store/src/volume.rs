@@ -3,9 +3,8 @@
 use crate::api::{BLOCK, DiskIndex, EXTENT, Placement, VolumeId, Zone};
 use crate::api::{Ownership, Service, Times};
 use crate::blocks::Blocks;
-use crate::recorded::Recorded;
+use crate::recorded::{Recorded, Stepped};
 use crate::runs::{Freed, Runs};
-use crate::stepped::Stepped;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec;

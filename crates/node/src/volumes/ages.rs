@@ -16,30 +16,10 @@
 use crate::api::*;
 use crate::limits::{self, CLOCK_STANDS};
 use crate::node::Node;
-use crate::volumes::trust::{Clock, Step, Trust};
+use crate::volumes::trust::{Clock, Step};
 use alloc::vec::Vec;
 use store::{Volume, VolumeId};
 use units::{Duration, Instant};
-
-/// What is known of the rings' ages.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ages {
-    /// When rings are looked through next.
-    pub due: Option<Instant>,
-    /// For how long the machine has slept, as far as its driver has said so.
-    slept: Duration,
-    trust: Trust,
-    /// Rings that are to be told of a step of the clock.
-    to_tell: Vec<VolumeId>,
-    step: Option<Step>,
-}
-
-impl Ages {
-    /// Why the clock is not believed now.
-    pub(crate) fn doubt(&self, now: Instant) -> Option<ClockDoubt> {
-        self.trust.doubt(now)
-    }
-}
 
 impl Node {
     /// For how long the machine has slept so far: its clock has gone on meanwhile, and the one that only

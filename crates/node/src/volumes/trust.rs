@@ -11,7 +11,29 @@
 
 use crate::api::ClockDoubt;
 use crate::limits::{CLOCK_AHEAD, CLOCK_JUMP, CLOCK_STANDS};
+use alloc::vec::Vec;
+use store::VolumeId;
 use units::{Duration, Instant};
+
+/// What is known of the rings' ages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ages {
+    /// When rings are looked through next.
+    pub due: Option<Instant>,
+    /// For how long the machine has slept, as far as its driver has said so.
+    pub(super) slept: Duration,
+    pub(super) trust: Trust,
+    /// Rings that are to be told of a step of the clock.
+    pub(super) to_tell: Vec<VolumeId>,
+    pub(super) step: Option<Step>,
+}
+
+impl Ages {
+    /// Why the clock is not believed now.
+    pub(crate) fn doubt(&self, now: Instant) -> Option<ClockDoubt> {
+        self.trust.doubt(now)
+    }
+}
 
 /// Whether the clock is believed; see the module.
 #[derive(Clone, Copy, Debug, Default)]

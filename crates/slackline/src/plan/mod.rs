@@ -171,7 +171,7 @@ impl Args {
         }
         let mut profiles = Vec::new();
         if !devices.is_empty() {
-            profiles.extend(engine::Pool::profiles(&pool::specs(devices)?)?);
+            profiles.extend(engine::Pool::profiles(&crate::given::specs(devices)?)?);
         }
         for name in models {
             profiles.push(Profile::of(&Model::named(name).map_err(|error| {

@@ -19,7 +19,7 @@ impl Mounted {
 fn files_go_on_over_a_stop_and_a_start() {
     let Some(mut mounted) = Mounted::new() else { return };
     let path = mounted.path("f");
-    let file = OpenOptions::new().read(true).write(true).create(true).open(&path).unwrap();
+    let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
     for round in 1..4_u8 {
         file.write_all_at(&[round; 9000], 0).unwrap();
         file.sync_all().unwrap();
@@ -58,7 +58,7 @@ fn what_is_made_behind_a_kill_is_not_told_as_lost_with_it() {
 fn another_pool_at_the_same_socket_is_not_taken_for_the_one_that_is_mounted() {
     let Some(mut mounted) = Mounted::new() else { return };
     let path = mounted.path("mine");
-    let file = OpenOptions::new().read(true).write(true).create(true).open(&path).unwrap();
+    let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
     file.write_all_at(&[1; 4096], 0).unwrap();
     file.sync_all().unwrap();
     mounted.daemon.take().unwrap().kill();
