@@ -4,6 +4,7 @@
 //! the pool's name, or a flag has said so.
 
 use crate::failure::{FAILED, Failure, REFUSED};
+use crate::given::specs;
 use crate::output::{Table, counted, percent};
 use crate::status::{PROMISED, oldest};
 use crate::volume::kept_out_words;
