@@ -233,8 +233,12 @@ async fn serve_stream(
         (None, false) => {
             serve_carried(&opened, welcome, &mut input, &output, &ask, &mut stop).await
         }
-        (Some(_), false) => Over::Failed(protocol("the stream's window is shared: HelloWindow")),
-        (None, true) => Over::Failed(protocol("the stream's window is not shared: HelloStream")),
+        (Some(_), false) => {
+            Over::Failed(Box::new(protocol("the stream's window is shared: HelloWindow")))
+        }
+        (None, true) => {
+            Over::Failed(Box::new(protocol("the stream's window is not shared: HelloStream")))
+        }
     };
     // The window's memory goes with the stream, not with the last word to its program.
     drop(opened);
@@ -307,7 +311,7 @@ async fn say_goodbye(over: Over, durable: Option<Bytes>, output: &Outgoing) {
             return output.send_last(Head::Closed { upto }).await;
         }
         Over::Gone | Over::NotTaken => return,
-        Over::Failed(problem) => problem,
+        Over::Failed(problem) => *problem,
         Over::Stopped(why) => stop_problem(why),
         Over::Silent(limit) => silent(limit),
     };

@@ -408,7 +408,8 @@ async fn a_request_that_fails_inside_ends_its_connection() {
         connection.write_all(asks).await.unwrap();
         let held = loop {
             tokio::time::sleep(Duration::from_millis(1)).await;
-            if let Some((_, answer)) = house.pool.state().held.pop() {
+            let held = house.pool.state().held.pop();
+            if let Some((_, answer)) = held {
                 break answer;
             }
         };

@@ -33,7 +33,7 @@ pub enum Over {
     /// The program has not taken an answer in time.
     NotTaken,
     /// The program is told why, then the connection ends.
-    Failed(Problem),
+    Failed(Box<Problem>),
     /// The program was silent for longer than this.
     Silent(Duration),
     /// The daemon wants it.
@@ -58,8 +58,8 @@ const HEADS_BUFFER: usize = 4096;
 pub async fn first(connection: &mut UnixStream) -> Result<(Head, Vec<u8>), Over> {
     let mut head = [0; HEAD_LEN];
     connection.read_exact(&mut head).await?;
-    let (head, len) =
-        Head::decode(&head).map_err(|error| Over::Failed(super::protocol(error.to_string())))?;
+    let (head, len) = Head::decode(&head)
+        .map_err(|error| Over::Failed(Box::new(super::protocol(error.to_string()))))?;
     let mut body = vec![0; len];
     connection.read_exact(&mut body).await?;
     Ok((head, body))
@@ -86,7 +86,7 @@ pub struct Incoming {
 /// A program did not go on with a frame in time.
 fn stopped() -> Over {
     let within = FRAME_WITHIN.as_secs();
-    Over::Failed(super::protocol(format!("a frame stopped in the middle for {within} s")))
+    Over::Failed(Box::new(super::protocol(format!("a frame stopped in the middle for {within} s"))))
 }
 
 impl Incoming {
@@ -103,7 +103,8 @@ impl Incoming {
             if let Some(head) = self.half.fill_buf().await?.first_chunk() {
                 let head = Head::decode(head);
                 self.half.consume(HEAD_LEN);
-                return head.map_err(|error| Over::Failed(super::protocol(error.to_string())));
+                return head
+                    .map_err(|error| Over::Failed(Box::new(super::protocol(error.to_string()))));
             }
             self.until = Instant::now() + FRAME_WITHIN;
         }
@@ -115,7 +116,8 @@ impl Incoming {
             }
         }
         self.have = 0;
-        Head::decode(&self.head).map_err(|error| Over::Failed(super::protocol(error.to_string())))
+        Head::decode(&self.head)
+            .map_err(|error| Over::Failed(Box::new(super::protocol(error.to_string()))))
     }
 
     /// Whether the program has closed the connection.
@@ -352,12 +354,14 @@ fn send_fds(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io:
 
 /// The problem that an error of the pool is, as the end of the connection.
 pub fn failed(error: node::Error) -> Over {
-    Over::Failed(crate::problem::of(&error))
+    Over::Failed(Box::new(crate::problem::of(&error)))
 }
 
 /// A frame that does not belong on this connection.
 pub fn misplaced(head: Head, on: &str) -> Over {
-    Over::Failed(super::protocol(format!("{head:?} has no meaning on a connection for {on}")))
+    Over::Failed(Box::new(super::protocol(format!(
+        "{head:?} has no meaning on a connection for {on}"
+    ))))
 }
 
 #[cfg(test)]
@@ -443,14 +447,12 @@ mod tests {
     async fn a_send_that_is_dropped_before_it_began_keeps_nothing_from_being_sent() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let full = vec![7; 1 << 20];
-        let filled = ours.writable().await.and_then(|()| {
-            let mut all = 0;
-            while let Ok(written) = ours.try_write(&full) {
-                all += written;
-            }
-            Ok(all)
-        });
-        let mut taken = vec![0; filled.unwrap()];
+        ours.writable().await.unwrap();
+        let mut filled = 0;
+        while let Ok(written) = ours.try_write(&full) {
+            filled += written;
+        }
+        let mut taken = vec![0; filled];
         let (_input, output) = crate::timely::socket::split(ours);
         let output = Outgoing::new(output);
         output.gather();

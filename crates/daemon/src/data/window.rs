@@ -267,7 +267,7 @@ impl<'a> Session<'a> {
 
     fn lie(&mut self, what: impl std::fmt::Display) -> Over {
         self.lied = true;
-        Over::Failed(super::protocol(what.to_string()))
+        Over::Failed(Box::new(super::protocol(what.to_string())))
     }
 
     /// The pool's next piece, or that there is none.
