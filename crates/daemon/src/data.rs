@@ -32,7 +32,7 @@ use crate::reception;
 use crate::sessions::{AttachError, Opened, Sessions, Stop};
 use crate::shared::Shared;
 use crate::timely::{Timely, socket};
-use frames::{Incoming, Outgoing, Over};
+use frames::{Incoming, Outgoing, Over, broken};
 use listening::Listening;
 use node::{Mode, StreamId};
 use std::sync::Arc;
@@ -233,12 +233,8 @@ async fn serve_stream(
         (None, false) => {
             serve_carried(&opened, welcome, &mut input, &output, &ask, &mut stop).await
         }
-        (Some(_), false) => {
-            Over::Failed(Box::new(protocol("the stream's window is shared: HelloWindow")))
-        }
-        (None, true) => {
-            Over::Failed(Box::new(protocol("the stream's window is not shared: HelloStream")))
-        }
+        (Some(_), false) => broken("the stream's window is shared: HelloWindow"),
+        (None, true) => broken("the stream's window is not shared: HelloStream"),
     };
     // The window's memory goes with the stream, not with the last word to its program.
     drop(opened);

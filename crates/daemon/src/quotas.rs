@@ -642,23 +642,24 @@ impl Quotas {
 
     /// Refuses a volume a priority that the user's own requests may not state: all that do not state any
     /// would have it. What takes a service away is never refused.
-    pub fn over_priority(&self, peer: &Peer, service: node::Service) -> Option<Box<Problem>> {
-        let node::Service::BestEffort(asked) = service else { return None };
-        let may = |limits: QuotaLimits| limits.priority.map(crate::priority::priority);
-        let over = |most: &Priority| asked < *most && asked < Priority::Normal; // the later, the lower
-        self.holders(peer).into_iter().find_map(|holder| {
-            let most = may(self.limits(holder)).filter(over)?;
+    pub fn over_priority(&self, peer: &Peer, service: &api::Service) -> Result<(), Box<Problem>> {
+        let api::Service::BestEffort { priority: asked } = *service else { return Ok(()) };
+        // The higher goes first.
+        let over = |most: &api::Priority| asked < *most && asked < api::Priority::Normal;
+        for holder in self.holders(peer) {
+            let Some(most) = self.limits(holder).priority.filter(over) else { continue };
             let (who, section) = (self.called(holder), self.section(holder));
-            let (asked, most) = (called(asked), called(most));
-            Some(Box::new(Problem::new(
+            let (asked, most) = (asked.word(), most.word());
+            return Err(Box::new(Problem::new(
                 Code::Quota,
                 format!("{who} may have priority {most} at the most, and {asked} is asked for"),
                 format!(
                     "ask for `--priority {most}`, or have {section} priority raised in the daemon's \
                      configuration"
                 ),
-            )))
-        })
+            )));
+        }
+        Ok(())
     }
 
     /// As many of a holder's best-effort connections as may have come by token: half of what it
@@ -691,15 +692,6 @@ impl Quotas {
                  raised in the daemon's configuration"
             ),
         )
-    }
-}
-
-/// A priority as settings have it.
-fn called(priority: Priority) -> &'static str {
-    match priority {
-        Priority::Interactive => "interactive",
-        Priority::Normal => "normal",
-        Priority::Background => "background",
     }
 }
 

@@ -3,8 +3,9 @@
 //! Both come from the same attributes: those of the handlers in `api`, `http` and `overview`.
 
 use crate::api::{self, Control, Failure};
+use crate::identity::{self, Identity};
 use crate::limits::CONTROL_BODY_MAX;
-use crate::{by_token, http, identity, overview};
+use crate::{by_token, http, overview};
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -45,7 +46,7 @@ fn all() -> OpenApiRouter<Control> {
 /// The router that serves the interface.
 pub fn router(control: Control) -> axum::Router {
     let (router, _) = all().split_for_parts();
-    let meant = axum::middleware::from_fn_with_state(control.clone(), identity::hold);
+    let meant = axum::middleware::from_fn_with_state(Identity::of(&control), identity::hold);
     router
         .fallback(|uri: Uri| async move { Failure::from(nothing_here(uri.path())) })
         .method_not_allowed_fallback(|| async { Failure::from(not_with_this_method()) })

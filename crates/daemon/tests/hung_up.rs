@@ -47,8 +47,8 @@ fn writes(pool: &Fake) -> usize {
     pool.state().stated.len()
 }
 
-/// Who has gone may have written anew since, by another connection: what waited here for its turn comes
-/// not over that.
+/// Who has gone may have written anew since, by another connection: what waited here for its turn does
+/// not come over that.
 #[test]
 fn a_write_that_waited_is_not_carried_out_for_a_client_that_has_gone() {
     let waits = || std::thread::sleep(std::time::Duration::from_millis(30));

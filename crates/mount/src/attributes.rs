@@ -53,9 +53,9 @@ pub fn facts(volume: Volume) -> FileFacts {
     }
 }
 
-/// What a file takes: the space that it has reserved, or taken where it is thin. A ring that has given something up has no
-/// more than it holds, so that it takes less than it is long: by this `cp` and `tar` see that there is
-/// a hole, and ask where the bytes begin.
+/// What a file takes: the space that it has reserved, or taken where it is thin. A ring that has given
+/// something up has no more than it holds, so that it takes less than it is long: by this `cp` and `tar`
+/// see that there is a hole, and ask where the bytes begin.
 fn space(facts: &FileFacts) -> Bytes {
     let has = facts.taken_bytes.unwrap_or(facts.size_bytes);
     match facts.start_bytes {

@@ -184,7 +184,8 @@ impl Connections {
         self.unsynced.note(inode, client.run_heard().unwrap_or_else(|| self.run()));
     }
 
-    /// Makes a call that takes space: once more where there is none and some was given back here.
+    /// Makes a call that takes space: once more where there is none, behind a commit: what was given back
+    /// here, and at other doors, can be had then.
     pub fn with_room<T>(&self, call: impl Fn() -> Result<T>) -> Result<T> {
         let freed = self.given_back.freed();
         let first = call();
@@ -196,7 +197,7 @@ impl Connections {
             let synced = self.client.sync();
             synced.map(|run| self.unsynced.synced(run, begun)).is_ok()
         };
-        match self.given_back.make_free(freed, commit) {
+        match self.given_back.make_free(freed, commit) || commit() {
             true => call(),
             false => first,
         }

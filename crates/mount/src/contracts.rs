@@ -53,7 +53,7 @@ pub fn value(volume: &Volume, stream: Option<Rate>, name: &str) -> Option<String
 pub fn of_service(service: &Service, name: &str) -> Option<String> {
     Some(match (name, service) {
         ("service", service) => told(service),
-        ("priority", Service::BestEffort { priority }) => priority_told(*priority).into(),
+        ("priority", Service::BestEffort { priority }) => priority.word().into(),
         ("rate", Service::Rate { rate_bytes_per_second, .. }) => rate(*rate_bytes_per_second),
         ("within", service @ Service::Latency { .. }) => told(service),
         _ => return None,
@@ -62,7 +62,7 @@ pub fn of_service(service: &Service, name: &str) -> Option<String> {
 
 fn told(service: &Service) -> String {
     match service {
-        Service::BestEffort { priority } => format!("best effort, {}", priority_told(*priority)),
+        Service::BestEffort { priority } => format!("best effort, {}", priority.word()),
         Service::Rate { rate_bytes_per_second, block_bytes, .. } => {
             format!("{rate_bytes_per_second} in operations of {block_bytes}")
         }
@@ -89,14 +89,6 @@ fn exact<Q: Display + FromStr + PartialEq>(quantity: Q, number: u64, unit: &str)
     }
 }
 
-fn priority_told(priority: Priority) -> &'static str {
-    match priority {
-        Priority::Interactive => "interactive",
-        Priority::Normal => "normal",
-        Priority::Background => "background",
-    }
-}
-
 /// The service that an attribute with this value asks for; none where it cannot be set, or the
 /// value cannot be read.
 pub fn service(name: &str, value: &str) -> Option<Service> {
@@ -104,7 +96,7 @@ pub fn service(name: &str, value: &str) -> Option<Service> {
     match name {
         "priority" => {
             let all = [Priority::Interactive, Priority::Normal, Priority::Background];
-            let priority = all.into_iter().find(|&one| priority_told(one) == value)?;
+            let priority = all.into_iter().find(|&one| one.word() == value)?;
             Some(Service::BestEffort { priority })
         }
         "rate" => {

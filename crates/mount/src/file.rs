@@ -230,7 +230,7 @@ impl File {
         // A small file takes no more than it needs, and is not trimmed.
         let step = (end / 4).min(STEP_MAX) / EXTENT * EXTENT;
         let (ahead, name) = (if ahead { step } else { 0 }, volume(self.inode));
-        let grown = with_room(ways, || {
+        let grown = ways.with_room(|| {
             ways.change_of(self.inode, |client| {
                 let sizes = (Bytes::new(least), Bytes::new(ahead));
                 client.grow_ahead(&name, sizes, Durable::WithNextSync)
@@ -260,7 +260,7 @@ impl File {
         let name = volume(self.inode);
         // Where another door has just cut off more, this takes space.
         let cut = patiently(|| {
-            with_room(ways, || {
+            ways.with_room(|| {
                 ways.change_of(self.inode, |client| {
                     let (size, least) = (Bytes::new(length), Bytes::ZERO);
                     client.set_volume_size(&name, size, least, Durable::WithNextSync)
@@ -281,7 +281,7 @@ impl File {
         // What is ahead of its writer nobody asks for.
         let (name, size) = (volume(self.inode), Bytes::new(length.next_multiple_of(EXTENT)));
         let extend = || {
-            with_room(ways, || {
+            ways.with_room(|| {
                 ways.change_of(self.inode, |client| {
                     client.grow_volume(&name, size, Bytes::new(length), Durable::WithNextSync)
                 })
@@ -369,17 +369,6 @@ impl File {
 /// As much of so many bytes at this place as one transfer takes.
 fn piece_at(at: u64, len: u64) -> u64 {
     (TRANSFER_MAX - at % SECTOR).min(len)
-}
-
-/// Makes a call that takes space: once more behind a commit where there is none, since what other doors
-/// have given back can be had then.
-fn with_room<T>(ways: &Connections, call: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-    let first = ways.with_room(&call);
-    let is_full = |error: &Error| matches!(errno(error), Errno::ENOSPC | Errno::EDQUOT);
-    match first.as_ref().is_err_and(is_full) && ways.client.sync().is_ok() {
-        true => call(),
-        false => first,
-    }
 }
 
 fn code(error: &Error) -> Option<Code> {

@@ -265,8 +265,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_ends_before_it_was_told_to_is_noticed() {
-        let (ends, ended) = (mpsc::channel::<()>(), AtomicBool::new(false));
-        let (end, waits) = ends;
+        let ((end, waits), ended) = (mpsc::channel::<()>(), AtomicBool::new(false));
         let threads = [std::thread::spawn(move || {
             let _ = waits.recv();
         })];

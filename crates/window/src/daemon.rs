@@ -160,8 +160,8 @@ impl Daemon {
     }
 
     /// Whether the program waits and has not been sent news for it. It may have taken the piece
-    /// that was just published already, and wait for the next: no news of this one is an answer
-    /// to that, and its bell is still to come.
+    /// that was just published already, and wait for the next one: news of this one do not answer
+    /// that wait, and its bell is still to come.
     fn wants_news(&mut self) -> bool {
         let waiting = self.read(page::AT_WAITING);
         let wants = waiting != 0 && waiting != self.wait_answered;

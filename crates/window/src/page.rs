@@ -14,7 +14,7 @@
 //! | 80 | over | daemon | not 0: the reason is on the socket |
 //! | 88 | bell_at | daemon | ring the bell when `moved` comes to this |
 //! | 128 | moved | client | bytes that it is done with since the window was made |
-//! | 136 | waiting | client | not 0: wants news of the next piece; low half: which, as a count of those before it; high half: another number each time |
+//! | 136 | waiting | client | not 0: wants news of the next piece; low 32 bits: how many came before it, high: another number each time |
 //! | 144 | durable_waiting | client | not 0: wants news when `durable` rises; another number each time |
 //! | 192 + 32 i | slot i | daemon | kind, place in the data, offset in the volume, length |
 //!
@@ -137,8 +137,8 @@ pub(crate) fn wait(count: u32, piece: u64) -> u64 {
     u64::from(count) << 32 | u64::from(piece as u32)
 }
 
-/// Whether such a wait is for a piece behind the first `published`. Of a number that says something
-/// else the answer is any.
+/// Whether such a wait is for a piece behind the first `published`. What a program has written there that
+/// breaks the rules may be either: it alone misses news.
 pub(crate) fn waits_beyond(wait: u64, published: u64) -> bool {
     (wait as u32).wrapping_sub(published as u32) < 1 << 31
 }

@@ -320,7 +320,7 @@ async fn serve_volume(
     quotas.owns_service(peer, before.as_ref())?;
     let service = convert::service(&request);
     scope::promise_service(peer, &service)?;
-    quotas.over_priority(peer, service).map_or(Ok(()), Err)?;
+    quotas.over_priority(peer, &request)?;
     if let Some(terms) = ask.0.terms(&name, &Wish::Service(service)) {
         let shown = before.as_ref().map_or(&name, |volume| &volume.name);
         let asked = Asked::Service(shown.clone(), terms);

@@ -58,8 +58,7 @@ const HEADS_BUFFER: usize = 4096;
 pub async fn first(connection: &mut UnixStream) -> Result<(Head, Vec<u8>), Over> {
     let mut head = [0; HEAD_LEN];
     connection.read_exact(&mut head).await?;
-    let (head, len) = Head::decode(&head)
-        .map_err(|error| Over::Failed(Box::new(super::protocol(error.to_string()))))?;
+    let (head, len) = Head::decode(&head).map_err(|error| broken(error.to_string()))?;
     let mut body = vec![0; len];
     connection.read_exact(&mut body).await?;
     Ok((head, body))
@@ -86,7 +85,7 @@ pub struct Incoming {
 /// A program did not go on with a frame in time.
 fn stopped() -> Over {
     let within = FRAME_WITHIN.as_secs();
-    Over::Failed(Box::new(super::protocol(format!("a frame stopped in the middle for {within} s"))))
+    broken(format!("a frame stopped in the middle for {within} s"))
 }
 
 impl Incoming {
@@ -103,8 +102,7 @@ impl Incoming {
             if let Some(head) = self.half.fill_buf().await?.first_chunk() {
                 let head = Head::decode(head);
                 self.half.consume(HEAD_LEN);
-                return head
-                    .map_err(|error| Over::Failed(Box::new(super::protocol(error.to_string()))));
+                return head.map_err(|error| broken(error.to_string()));
             }
             self.until = Instant::now() + FRAME_WITHIN;
         }
@@ -116,8 +114,7 @@ impl Incoming {
             }
         }
         self.have = 0;
-        Head::decode(&self.head)
-            .map_err(|error| Over::Failed(Box::new(super::protocol(error.to_string()))))
+        Head::decode(&self.head).map_err(|error| broken(error.to_string()))
     }
 
     /// Whether the program has closed the connection.
@@ -359,9 +356,12 @@ pub fn failed(error: node::Error) -> Over {
 
 /// A frame that does not belong on this connection.
 pub fn misplaced(head: Head, on: &str) -> Over {
-    Over::Failed(Box::new(super::protocol(format!(
-        "{head:?} has no meaning on a connection for {on}"
-    ))))
+    broken(format!("{head:?} has no meaning on a connection for {on}"))
+}
+
+/// The protocol was broken, in this way.
+pub fn broken(what: impl Into<String>) -> Over {
+    Over::Failed(Box::new(super::protocol(what)))
 }
 
 #[cfg(test)]

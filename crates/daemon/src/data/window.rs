@@ -11,7 +11,7 @@
 //! without a reason are counted and end the stream. What a writer has filled before its
 //! end, however that came, is taken.
 
-use super::frames::{Outgoing, Over, failed, misplaced};
+use super::frames::{Outgoing, Over, broken, failed, misplaced};
 use super::listening::Listening;
 use crate::pool::{Ask, Came, Coming, Handed, Pieces};
 use crate::sessions::Opened;
@@ -267,7 +267,7 @@ impl<'a> Session<'a> {
 
     fn lie(&mut self, what: impl std::fmt::Display) -> Over {
         self.lied = true;
-        Over::Failed(Box::new(super::protocol(what.to_string())))
+        broken(what.to_string())
     }
 
     /// The pool's next piece, or that there is none.

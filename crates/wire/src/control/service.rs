@@ -55,7 +55,7 @@ impl Default for Service {
 }
 
 /// Who goes first among those without a contract.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
@@ -66,6 +66,17 @@ pub enum Priority {
     Normal,
     /// Only when nothing else wants the disk.
     Background,
+}
+
+impl Priority {
+    /// Its name, as in JSON, in settings and at doors.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Interactive => "interactive",
+            Self::Normal => "normal",
+            Self::Background => "background",
+        }
+    }
 }
 
 /// A service that is kept with its volume and is not in force: it did not fit when the pool
