@@ -25,8 +25,9 @@ const EXTENT: u64 = 1 << 20;
 const STEP_MAX: u64 = 64 << 20;
 /// A write reserves space so often that others take away meanwhile.
 const LOOKS: u32 = 8;
-/// Tries of what others' requests keep from being done, and the pause between two.
-pub const TRIES: u32 = 50;
+/// Tries of what others' requests keep from being done, and the pause between two: five seconds in all, since a
+/// write of a MiB takes longer than one on a busy machine.
+pub const TRIES: u32 = 250;
 pub const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// A file that somebody has open here.

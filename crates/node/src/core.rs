@@ -554,6 +554,11 @@ impl Core {
         self.queue_of_mut(id).upgrade(now, id.0, class);
     }
 
+    /// What a disk has of best effort is needed by then.
+    pub(crate) fn promise_with_disk(&mut self, id: CommandId, by: Instant) {
+        self.queue_of_mut(id).promise_with_disk(id.0, by);
+    }
+
     /// As [`Core::cancel`]; its release is the stream's again where it was the last.
     pub(crate) fn take_back(&mut self, id: CommandId) -> bool {
         self.without(id, |queue| queue.take_back(id.0))

@@ -23,6 +23,12 @@ impl<W> Queue<W> {
         self.blames = blames;
     }
 
+    /// What the device has by now of best effort is needed by then
+    /// ([`Schedule::promise_with_disk`](sched::Schedule::promise_with_disk)). Says whether it comes by that.
+    pub fn promise_with_disk(&mut self, key: u64, by: Instant) -> bool {
+        self.schedule.promise_with_disk(key, by)
+    }
+
     /// It could have several commands, has one, and is given no other one now.
     pub(crate) fn holds_no_more(&self, now: Instant) -> bool {
         let somebody_waits = now < self.somebody_waits;

@@ -275,13 +275,13 @@ fn all_that_one_command_serves_is_late_before_it_ends() {
         queue.submit(at(0), key as u64, Request { class, command }, ("film", 1));
     }
     let mut given = Vec::new();
-    while let Some((key, ..)) = start(&mut queue, 900) {
+    while let Some((key, ..)) = start(&mut queue, 0) {
         given.push(key);
     }
     let begun = queue.begun().count();
     assert_eq!((given.len(), begun), (1, 2), "the other goes with it");
     assert_eq!(queue.account_at(at(60_000)).late_requests, 2);
-    let ended = queue.ended(given[0], at(900), at(60_000), true);
+    let ended = queue.ended(given[0], at(0), at(60_000), true);
     assert_eq!(ended.with.len(), 1);
     assert_eq!(queue.account_at(at(90_000)).late_requests, 2);
 }

@@ -87,6 +87,8 @@ struct Seen {
     beside: u64,
     under_contract_beside: u64,
     promised: u64,
+    /// Of best effort that the disk had.
+    needed: u64,
     deepest: usize,
 }
 
@@ -193,9 +195,21 @@ impl World {
                     seen.deepest = seen.deepest.max(before + 1);
                     self.inside.push((key, self.commands[&key]));
                     self.begin(now);
+                    self.need(now, seen);
                 }
             }
         }
+    }
+
+    /// Somebody comes to need what the disk has, of best effort mostly.
+    fn need(&mut self, now: u64, seen: &mut Seen) {
+        if !self.hurries || self.inside.is_empty() {
+            return;
+        }
+        let last = self.inside.len() as u64 - 1;
+        let (key, _) = self.inside[self.random.within(0, last) as usize];
+        let by = at(now + self.random.within(0, 12 * WAY));
+        seen.needed += u64::from(self.schedule.promise_with_disk(key, by));
     }
 
     /// The disk begins with what it prefers.
@@ -263,12 +277,13 @@ fn whatever_the_disk_prefers_nobody_is_late() {
         let mut seen = Seen::default();
         (0..worlds.unwrap_or(150)).for_each(|seed| run(policy, seed, &mut seen));
         println!("{policy}: {seen:?}");
-        let Seen { commands, beside, under_contract_beside, promised, deepest } = seen;
+        let Seen { commands, beside, under_contract_beside, promised, needed, deepest } = seen;
         assert!(
             beside * 3 > commands && under_contract_beside * 25 > commands,
             "{policy}: {seen:?}"
         );
         assert!(promised * 12 > commands && deepest == 6, "{policy}: {seen:?}");
+        assert!(needed * 12 > commands, "{policy}: {seen:?}");
     }
 }
 
@@ -380,6 +395,31 @@ fn what_the_disk_has_is_served_by_its_deadline_as_the_last() {
         // Alone, each would take 2 ticks.
         let wanted: &[u64] = if short == 0 { &[0, 1, 2] } else { &[0, 1] };
         assert_eq!(given(&mut schedule, 0), wanted);
+    }
+}
+
+/// Best effort that the disk has, and that somebody comes to need, is served by then, though the disk
+/// prefers all others: to the tick.
+#[test]
+fn what_the_disk_has_is_promised_for_no_sooner_than_it_may_be_and_kept() {
+    for policy in [PolicyKind::SLACK, PolicyKind::EDL] {
+        let mut schedule = Schedule::new(policy, options(4, 0));
+        let each = 2 + WAY;
+        (0..2).for_each(|key| {
+            schedule.submit(at(0), key, request(Class::best_effort(false), 0, 2));
+        });
+        assert_eq!(given(&mut schedule, 0), [0, 1]);
+        assert!(!schedule.promise_with_disk(2, at(9_999)), "the disk does not have it");
+        assert!(!schedule.promise_with_disk(1, at(2 * each - 1)), "it may be the last");
+        assert!(schedule.promise_with_disk(1, at(3 * each)));
+        assert!(schedule.promise_with_disk(1, at(9_999)), "it is needed sooner all the same");
+        (2..4).for_each(|key| {
+            schedule.submit(at(0), key, request(Class::best_effort(false), 0, 2));
+        });
+        let third = given(&mut schedule, 0);
+        assert_eq!(third.len(), 1, "the fourth would make it late");
+        assert!(schedule.finished(at(3 * each), 1).late_by.is_zero());
+        assert_eq!(given(&mut schedule, 3 * each), [5 - third[0]]);
     }
 }
 

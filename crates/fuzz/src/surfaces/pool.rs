@@ -226,6 +226,10 @@ fn seen_as_files(store: &mut store::Store) {
     store.note_length(ring, Bytes::mib(20));
     store.give_up(ring, Bytes::mib(33)).expect("it is full there");
     store.keep_for(ring, Some(units::Duration::from_secs(3_600))).expect("a ring");
+    store.note_arrived(ring, Bytes::mib(20), Bytes::mib(21));
+    let (now, by) = (1_800_000_000_000_000_000, 90_000_000_000_000_000);
+    store.set_clock(now);
+    assert!(store.note_step(ring, now - by / 2, by), "it was recorded by a clock that was behind");
     let thin = store.find("loop").expect("made in the round before").id();
     store.place(thin, 30).expect("room");
     store.note_written(thin, 30, &store::Blocks::first(Bytes::kib(4)));

@@ -15,6 +15,10 @@
 //! window. What it fills there is under contract from when the playout point has come past it
 //! (`window.rs`), and waits in the slack like excess until then.
 //!
+//! Where the turn comes to a block that the disk has already, among others and in an order of its own, that
+//! block needs no turn: it is promised for when the turn's would be done, and nothing is given to the
+//! disk from then on that would make it later.
+//!
 //! So a block of excess puts off what comes behind it on that disk by a turn at the most. It is
 //! taken only where the window has room for that: where each block that is not written, and each
 //! one that follows at the contract's rate, is written by its turn before the program, at its
@@ -146,11 +150,11 @@ impl Stream {
             if let Slot::Moving(id) = *slot {
                 // Its extent has just moved from there.
                 let Some(turn) = turns.on(id.disk()) else { return false };
-                let written = match core.waits_as(id) {
+                let written = match core.due(id) {
                     // It is given its turn by a timer, for which the host may be late.
-                    Some(Class::BestEffort { .. }) => turn.take(1).saturating_add(core.late),
-                    // It has a turn before the next one, or is with the disk.
-                    _ => turn.before_next(),
+                    Some(Instant::MAX) => turn.take(1).saturating_add(core.late),
+                    // It has a turn before the next one, or comes by then without one.
+                    due => turn.before_next().max(due.unwrap_or(now)),
                 };
                 if written > needed(block) {
                     return false;
@@ -268,19 +272,35 @@ impl Stream {
     }
 
     /// The oldest block that waits in the slack on each disk has the stream's turn there, when that
-    /// comes.
+    /// comes. By when it would be done, those are that the disk has.
     pub(crate) fn let_excess_have_the_turn(&mut self, core: &mut Core, now: Instant) {
         if self.window.first() >= self.slack_end {
             return;
         }
         let mut oldest: Vec<CommandId> = Vec::new();
-        for id in self.window.iter().filter_map(|(_, slot)| self.in_slack(core, slot)) {
-            let has_task = self.tasks.iter().any(|joined| joined.disk == id.disk());
-            if has_task && oldest.iter().all(|other| other.disk() != id.disk()) {
+        let mut with_disk: Vec<CommandId> = Vec::new();
+        for (_, slot) in self.window.iter() {
+            let Slot::Moving(id) = *slot else { continue };
+            if !self.tasks.iter().any(|joined| joined.disk == id.disk()) {
+                continue;
+            }
+            if self.in_slack(core, slot).is_none() {
+                let is_promised = core.due(id) != Some(Instant::MAX);
+                with_disk.extend(Some(id).filter(|_| !is_promised && !core.waits(id)));
+            } else if oldest.iter().all(|other| other.disk() != id.disk()) {
                 oldest.push(id);
             }
         }
         let mut soonest = None;
+        for id in with_disk {
+            let task = self.writing_task_on(id.disk());
+            let turn = core.next_release(task);
+            if turn <= now {
+                core.promise_with_disk(id, now.saturating_add(task.task.deadline));
+            } else {
+                soonest = Some(soonest.map_or(turn, |soonest: Instant| soonest.min(turn)));
+            }
+        }
         for id in oldest {
             let task = self.writing_task_on(id.disk());
             let (turn, class) = (core.next_release(task), Class::RealTime(task.id));

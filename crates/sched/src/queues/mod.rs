@@ -305,6 +305,11 @@ impl Queues {
         self.slots[slot as usize].promised = by;
     }
 
+    /// The same of one that the disk has.
+    pub(crate) fn promise_with_disk(&mut self, slot: u32, by: Instant) {
+        self.slots[slot as usize].promised = by;
+    }
+
     /// A request under contract that waits costs up to `cost` from here on.
     pub(crate) fn charge(&mut self, key: u64, cost: Duration) {
         self.note(key);

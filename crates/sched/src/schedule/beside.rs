@@ -9,6 +9,10 @@
 //! To all that waits, a command that is added is time given away: the slack covers it, with what
 //! the first one may take longer for it. A request under contract may be added where it has the
 //! earliest deadline of those that wait; for deadlines after its own it spends what is kept for it.
+//!
+//! Best effort that the disk has may be overtaken by what it is given later. Where somebody comes to need it
+//! by a time, nothing is given to the disk from then on that would make it later than that
+//! ([`Schedule::promise_with_disk`](crate::Schedule::promise_with_disk)).
 
 use super::core::{Core, DONE, Flight};
 use crate::limits::BESIDE_FOR;
@@ -67,6 +71,18 @@ impl Core {
         request.is_covered()
             && self.slack_covers(now, beyond.as_nanos())
             && self.slack_covers_before(now, all.as_nanos(), request.times.deadline)
+    }
+
+    /// See [`Schedule::promise_with_disk`](crate::Schedule::promise_with_disk).
+    pub(super) fn promise_with_disk(&mut self, key: u64, by: Instant) -> bool {
+        let Some(slot) = self.in_flight.iter().find(|it| it.key == key).map(|it| it.slot) else {
+            return false;
+        };
+        let is_kept = self.busy_until <= by;
+        if is_kept && by < self.queues.at(slot).promised {
+            self.queues.promise_with_disk(slot, by);
+        }
+        is_kept
     }
 
     /// Gives the disk this request beside the others, as [`Core::may_go_beside`] has permitted.

@@ -357,6 +357,12 @@ impl Schedule {
         Some(self.submit(now, key, Request { class, command }))
     }
 
+    /// Promises what the disk has for `by`: nothing goes beside it that would make it later. False, and
+    /// nothing has changed, where the disk may be busy for longer than that, or does not have it.
+    pub fn promise_with_disk(&mut self, key: u64, by: Instant) -> bool {
+        self.core.promise_with_disk(key, by)
+    }
+
     /// Time has come to `now`: what is released by then is, and enters its container.
     fn release(&mut self, now: Instant) {
         let core = &mut self.core;
