@@ -165,15 +165,15 @@ impl Connections {
         drop(gone);
     }
 
-    /// As [`change`](Self::change), for what is not durable before a sync: a mark of this inode
+    /// As [`change`](Self::change), for what is not durable before a sync: a mark of each of these inodes
     /// says so.
-    pub fn change_of<T>(&self, inode: u64, call: impl Fn(&Client) -> Result<T>) -> Result<T> {
+    pub fn change_of<T>(&self, inodes: &[u64], call: impl Fn(&Client) -> Result<T>) -> Result<T> {
         let apart = self.client.heard_apart();
         let ended = self.change(|_| call(&apart));
         if let Some(run) = apart.run_heard() {
             self.run.store(run, Ordering::Relaxed);
         }
-        self.note_heard(inode, &apart);
+        inodes.iter().for_each(|&inode| self.note_heard(inode, &apart));
         ended
     }
 

@@ -232,7 +232,7 @@ impl File {
         let step = (end / 4).min(STEP_MAX) / EXTENT * EXTENT;
         let (ahead, name) = (if ahead { step } else { 0 }, volume(self.inode));
         let grown = ways.with_room(|| {
-            ways.change_of(self.inode, |client| {
+            ways.change_of(&[self.inode], |client| {
                 let sizes = (Bytes::new(least), Bytes::new(ahead));
                 client.grow_ahead(&name, sizes, Durable::WithNextSync)
             })
@@ -262,7 +262,7 @@ impl File {
         // Where another door has just cut off more, this takes space.
         let cut = patiently(|| {
             ways.with_room(|| {
-                ways.change_of(self.inode, |client| {
+                ways.change_of(&[self.inode], |client| {
                     let (size, least) = (Bytes::new(length), Bytes::ZERO);
                     client.set_volume_size(&name, size, least, Durable::WithNextSync)
                 })
@@ -283,7 +283,7 @@ impl File {
         let (name, size) = (volume(self.inode), Bytes::new(length.next_multiple_of(EXTENT)));
         let extend = || {
             ways.with_room(|| {
-                ways.change_of(self.inode, |client| {
+                ways.change_of(&[self.inode], |client| {
                     client.grow_volume(&name, size, Bytes::new(length), Durable::WithNextSync)
                 })
             })

@@ -146,18 +146,23 @@ impl Server {
         Arc::clone(&self.notifier)
     }
 
-    /// Makes a change of names, owners or times.
-    fn change<T>(&self, call: impl Fn(&client::Client) -> Result<T, Error>) -> Ended<T> {
-        crate::file::patiently(|| self.change_once(&call)).map_err(|error| failed(&error))
+    /// Makes a change of names in these directories, or of owners or times of these inodes: whoever syncs one
+    /// of them hears where it is lost.
+    fn change<T>(
+        &self,
+        inodes: &[u64],
+        call: impl Fn(&client::Client) -> Result<T, Error>,
+    ) -> Ended<T> {
+        crate::file::patiently(|| self.change_once(inodes, &call)).map_err(|error| failed(&error))
     }
 
     /// The same, also where what others ask of the volume is under way.
     fn change_once<T>(
         &self,
+        inodes: &[u64],
         call: impl Fn(&client::Client) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        // The names of all directories have one mark.
-        self.ways.change_of(ROOT, call)
+        self.ways.change_of(inodes, call)
     }
 
     /// What a directory is asked for by: its number, or where no volume stands for it, what path it had
@@ -320,9 +325,9 @@ impl Server {
         i64::try_from(found).map_err(|_| Errno::EOVERFLOW)
     }
 
-    /// Makes names durable, or says that some went with the daemon.
-    fn sync_names(&self, handle: u64) -> Ended<()> {
-        match self.ways.sync(ROOT, handle) {
+    /// Makes a directory's names durable, or says that some went with the daemon.
+    fn sync_names(&self, ino: u64, handle: u64) -> Ended<()> {
+        match self.ways.sync(ino, handle) {
             Ok(true) => Err(Errno::EIO),
             Ok(false) => Ok(()),
             Err(error) => Err(failed(&error)),
@@ -386,20 +391,16 @@ impl Server {
                 group: gid.map(|gid| gid.to_string()),
                 mode: mode.and_then(|mode| Permissions::new((mode & 0o777) as u16)),
             };
-            self.change(|client| {
-                client.set_volume_access(&name, &access, Durable::WithNextSync)?;
-                self.ways.note_heard(ino, client);
-                Ok(())
+            self.change(&[ino], |client| {
+                client.set_volume_access(&name, &access, Durable::WithNextSync)
             })?;
         }
         if accessed.is_some() || modified.is_some() {
             let at = |time: TimeOrNow| nanos(moment(time));
             let times =
                 VolumeTimes { accessed_ns: accessed.map(at), modified_ns: modified.map(at) };
-            self.change(|client| {
-                client.volume_times(&name, &times, Durable::WithNextSync)?;
-                self.ways.note_heard(ino, client);
-                Ok(())
+            self.change(&[ino], |client| {
+                client.volume_times(&name, &times, Durable::WithNextSync)
             })?;
         }
         self.attributes(ino)
@@ -767,8 +768,8 @@ impl Filesystem for Server {
         reply.ok();
     }
 
-    fn fsyncdir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
-        answer!(reply, self.sync_names(handle.0), () => reply.ok());
+    fn fsyncdir(&self, _: &Request, ino: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
+        answer!(reply, self.sync_names(ino.0, handle.0), () => reply.ok());
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {

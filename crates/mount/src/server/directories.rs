@@ -78,7 +78,7 @@ impl Server {
         kind: FileKind,
         mode: u32,
     ) -> Ended<FileAttr> {
-        let made = self.make_at(request, &self.entry(parent, name)?, kind, mode);
+        let made = self.make_at(request, (parent, &self.entry(parent, name)?), kind, mode);
         made.map_err(|error| match error {
             // Another door removed it before the answer came: the kernel makes it once more. Nothing is
             // made in a directory that is gone.
@@ -87,7 +87,13 @@ impl Server {
         })
     }
 
-    fn make_at(&self, request: &Request, at: &str, kind: FileKind, mode: u32) -> Ended<FileAttr> {
+    fn make_at(
+        &self,
+        request: &Request,
+        (parent, at): (u64, &str),
+        kind: FileKind,
+        mode: u32,
+    ) -> Ended<FileAttr> {
         let access = self.access(request, mode);
         let create = VolumeCreate { kind, access, ..VolumeCreate::new(at, Bytes::ZERO) };
         let make = |client: &client::Client| {
@@ -96,7 +102,7 @@ impl Server {
             self.ways.note_heard(inode(made.number), client);
             Ok(made)
         };
-        let made = self.change(make)?;
+        let made = self.change(&[parent], make)?;
         Ok(self.told(&Found::Volume(attributes::facts(made))))
     }
 
@@ -109,17 +115,18 @@ impl Server {
         target: &Path,
     ) -> Ended<FileAttr> {
         let (entry, hidden) = (self.entry(parent, name)?, self.names.of_new());
-        let ino = self.make_at(request, &hidden, FileKind::Link, 0o600)?.ino.0;
+        let ino = self.make_at(request, (parent, &hidden), FileKind::Link, 0o600)?.ino.0;
         let (file, text) = (File::new(ino, 0, 0), target.as_os_str().as_bytes());
         let own = volume(ino);
         let shown = file.write(&self.ways, 0, text).and_then(|()| {
             file.trim(&self.ways);
-            self.change(|client| {
+            self.change(&[parent], |client| {
                 client.volume_rename(&*own, &entry, Replace::Nothing, Durable::WithNextSync)
             })
         });
         if let Err(error) = shown {
-            let _ = self.change(|client| client.remove_volume(&*own, Durable::WithNextSync));
+            let _ =
+                self.change(&[parent], |client| client.remove_volume(&*own, Durable::WithNextSync));
             return Err(error);
         }
         // Its length, its space and its times are others by now.
@@ -133,7 +140,24 @@ impl Server {
         Which { name, is, keep_directory }
     }
 
+    /// After something was taken out of a directory: where a volume has come to stand for that, it is found
+    /// under another number from now on, and whoever syncs that one hears of losses, too.
+    fn note_kept(&self, parent: u64) {
+        if parent != ROOT
+            && tree::is_implicit(parent)
+            && let Ok(Found::Volume(facts)) = self.place(parent).and_then(|place| self.find(&place))
+        {
+            self.ways.unsynced.note(inode(facts.number), self.ways.run());
+        }
+    }
+
     pub(super) fn remove(&self, parent: u64, name: &OsStr) -> Ended<()> {
+        let removed = self.remove_from(parent, name);
+        self.note_kept(parent);
+        removed
+    }
+
+    fn remove_from(&self, parent: u64, name: &OsStr) -> Ended<()> {
         let entry = self.entry(parent, name)?;
         again(|| {
             let Found::Volume(facts) = self.find(&entry)? else { return Err(Errno::EISDIR) };
@@ -146,7 +170,7 @@ impl Server {
             let is_open = self.is_open(&leaving, ino);
             if is_open || self.known.has(ino) {
                 let hidden = self.hide(ino, |hidden| {
-                    self.change_once(|client| {
+                    self.change_once(&[parent], |client| {
                         let durable = Durable::WithNextSync;
                         client.volume_rename(which, hidden, Replace::Nothing, durable)
                     })
@@ -158,7 +182,7 @@ impl Server {
             }
             let remove =
                 |client: &client::Client| client.remove_volume(which, Durable::WithNextSync);
-            self.change_once(remove).map_err(|error| failed(&error))?;
+            self.change_once(&[parent], remove).map_err(|error| failed(&error))?;
             self.forget_removed(ino);
             self.ways.given_back.note();
             Ok(())
@@ -219,7 +243,8 @@ impl Server {
         // Where it is another one by now, the kernel looks again, too.
         let which = self.out_of(parent, &entry, Some(found - 1));
         let before = self.before_removal(found);
-        self.change(|client| client.remove_volume(which, Durable::WithNextSync))?;
+        self.change(&[parent], |client| client.remove_volume(which, Durable::WithNextSync))?;
+        self.note_kept(parent);
         self.note_removed(before);
         Ok(())
     }
@@ -278,7 +303,8 @@ impl Server {
                 self.check_few(whole(&source), to)?;
             }
             let which = self.out_of(parent, &from, number(&source));
-            self.rename_found(which, &to, target.as_ref()).map_err(|error| {
+            let directories = [parent, to_parent];
+            self.rename_found(directories, which, &to, target.as_ref()).map_err(|error| {
                 match error {
                     // Something has the name by now; where it is not to be seen again, it is another
                     // user's and hidden.
@@ -290,6 +316,7 @@ impl Server {
                     other => other,
                 }
             })?;
+            self.note_kept(parent);
             if below.is_some() {
                 self.tree.moved((parent, name), (to_parent, to_name));
             }
@@ -297,10 +324,18 @@ impl Server {
         })
     }
 
-    fn rename_found(&self, which: Which<'_>, to: &str, target: Option<&Found>) -> Ended<()> {
+    fn rename_found(
+        &self,
+        directories: [u64; 2],
+        which: Which<'_>,
+        to: &str,
+        target: Option<&Found>,
+    ) -> Ended<()> {
         let rename = |replace: Replace<'_>| {
             let durable = Durable::WithNextSync;
-            self.change_once(|client| client.volume_rename(which, to, replace, durable))
+            self.change_once(&directories, |client| {
+                client.volume_rename(which, to, replace, durable)
+            })
         };
         let all = |renamed: Result<(), Error>| renamed.map_err(|error| failed(&error));
         let Some(found) = target else { return all(rename(Replace::Nothing)) };
@@ -367,7 +402,7 @@ impl Server {
         let handle = open.last_handle;
         let listing = Listing { directory: ino, names: Vec::new() };
         open.lists.insert(handle, Arc::new(Mutex::new(listing)));
-        self.ways.unsynced.open(ROOT, handle);
+        self.ways.unsynced.open(ino, handle);
         Ok(handle)
     }
 

@@ -217,7 +217,7 @@ impl Server {
 
     /// Once; one that is not there any more is removed.
     fn try_to_remove(&self, hidden: &str) -> Result<(), Error> {
-        match self.change_once(|client| client.remove_volume(hidden, Durable::WithNextSync)) {
+        match self.change_once(&[], |client| client.remove_volume(hidden, Durable::WithNextSync)) {
             Err(error) if error.code() == Some(Code::NoSuchVolume) => Ok(()),
             removed => removed,
         }

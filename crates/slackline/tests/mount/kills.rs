@@ -171,3 +171,32 @@ fn what_many_programs_have_synced_outlives_kills_of_the_daemon() {
         program.check();
     }
 }
+
+/// Somebody who syncs one directory and hears of a loss does not hear it for the others. (All directories had
+/// one mark: whoever synced the second had his name removed, durably, and saw it again.)
+#[test]
+fn each_directory_tells_of_the_names_that_it_has_lost() {
+    let Some(mut mounted) = Mounted::new() else { return };
+    for dir in ["a", "b"] {
+        fs::create_dir(mounted.path(dir)).unwrap();
+        ["x", "y"].map(|name| fs::write(mounted.path(dir).join(name), "1").unwrap());
+    }
+    // No volume stands for this one before it has lost a name.
+    for name in ["c/x", "c/y"] {
+        mounted
+            .client()
+            .create_volume(&VolumeCreate::new(name, Bytes::ZERO), Durable::WithNextSync)
+            .unwrap();
+    }
+    let sync = |mounted: &Mounted, dir| File::open(mounted.path(dir)).unwrap().sync_all();
+    sync(&mounted, ".").unwrap();
+    ["a", "b", "c"].map(|dir| fs::remove_file(mounted.path(dir).join("x")).unwrap());
+    fs::rename(mounted.path("a/y"), mounted.path("b/z")).unwrap();
+    mounted.kill_daemon();
+    for dir in ["a", "b", "c"] {
+        let told = sync(&mounted, dir).expect_err(dir);
+        assert_eq!(told.raw_os_error(), Some(5), "{dir}: {told}");
+        sync(&mounted, dir).unwrap();
+    }
+    sync(&mounted, ".").unwrap();
+}
