@@ -383,7 +383,16 @@ impl<W> Queue<W> {
         contract: impl Into<Contract>,
     ) -> Result<(), Refusal> {
         let now = self.time(now);
-        self.schedule.change(now, task, contract)
+        let changed = self.schedule.change(now, task, contract);
+        for key in self.schedule.take_demoted() {
+            let entry = self.commands.get_mut(key).filter(|_| changed.is_ok());
+            let class = self.schedule.queues().get(key).map(|waiting| waiting.class);
+            if let Some((entry, class)) = entry.zip(class) {
+                let before = core::mem::replace(&mut entry.class, class);
+                self.classes.note(key, before);
+            }
+        }
+        changed
     }
 
     /// As [`Schedule::change_charging`].

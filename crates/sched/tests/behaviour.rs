@@ -103,6 +103,26 @@ fn early_requests_go_before_best_effort_up_to_a_period_ahead() {
     assert_eq!(drain(&mut schedule, 10), [1, 10, 2, 3, 11]);
 }
 
+/// What was asked for ahead of its turn under a contract that cost more waits in the slack under one that
+/// costs less, and is told of: it may have its turn once more.
+#[test]
+fn early_requests_whose_contract_comes_to_cost_less_are_told_of() {
+    let task = |cost| Task::new(ms(100), ms(100), ms(cost));
+    let mut schedule = schedule(PolicyKind::SLACK);
+    let id = schedule.join(at(0), task(30)).expect("it fits");
+    for key in 0..3 {
+        submit(&mut schedule, 0, key, Class::RealTime(id), 0);
+    }
+    schedule.change(at(0), id, task(40)).expect("it fits");
+    assert_eq!(schedule.take_demoted(), []);
+    schedule.change(at(0), id, task(10)).expect("it is less");
+    assert_eq!(schedule.take_demoted(), [1, 2], "the first had been released");
+    assert_eq!(schedule.take_demoted(), []);
+    assert_eq!(schedule.next_release(id), at(100));
+    let times = schedule.upgrade(at(100), 1, Class::RealTime(id)).expect("it waits");
+    assert_eq!((times.release, times.deadline), (at(100), at(200)));
+}
+
 #[test]
 fn best_effort_is_swept_synchronous_first() {
     for policy in [PolicyKind::SLACK, PolicyKind::DELTA_L, PolicyKind::EDF] {

@@ -244,6 +244,7 @@ impl Node {
                 continue;
             }
             stream.tasks = self.core.change(now, &contract, &shares, mode, &stream.tasks)?;
+            stream.find_in_slack(&mut self.core, now);
         }
         self.serve_again(now, volume)
     }

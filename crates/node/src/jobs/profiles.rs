@@ -229,6 +229,12 @@ impl Node {
                 }
             }
         }
+        let ids: Vec<StreamId> = self.streams.iter().map(|stream| stream.id).collect();
+        for id in ids {
+            if let Some(stream) = self.streams.get_mut(id) {
+                stream.find_in_slack(&mut self.core, now);
+            }
+        }
         let all = self.core.store.volumes().map(|volume| volume.id());
         let served: Vec<_> =
             all.filter(|&volume| !self.core.under_contract(volume).is_empty()).collect();

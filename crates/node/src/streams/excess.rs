@@ -271,6 +271,19 @@ impl Stream {
         }
     }
 
+    /// The stream's contract has changed: what was asked for ahead of its turn may wait in the slack since, and
+    /// has the turns that come.
+    pub(crate) fn find_in_slack(&mut self, core: &mut Core, now: Instant) {
+        if self.mode == Mode::Update {
+            return; // its requests are of one task or of the other
+        }
+        let is_in_slack = |&(_, slot): &(u64, &Slot)| self.in_slack(core, slot).is_some();
+        if let Some((block, _)) = self.window.iter().filter(is_in_slack).last() {
+            self.slack_end = self.slack_end.max(block + 1);
+            self.let_excess_have_the_turn(core, now);
+        }
+    }
+
     /// The oldest block that waits in the slack on each disk has the stream's turn there, when that
     /// comes. By when it would be done, those are that the disk has.
     pub(crate) fn let_excess_have_the_turn(&mut self, core: &mut Core, now: Instant) {

@@ -82,6 +82,7 @@ impl Node {
                 };
                 stream.change(core, now, begins, contract, tasks, blocks);
                 core.end_groups();
+                stream.find_in_slack(core, now);
                 stream.hold_back(core, now, has_writer);
                 let window = stream.contract.block * blocks;
                 self.try_host(now);

@@ -282,6 +282,7 @@ impl Core {
             let (class, times) = if is_server {
                 (Class::server(id, old.cost.saturating_sub(old.overheads)), without)
             } else if old.cost.max(old.in_sweep) > charged.cost {
+                self.demoted.push(old.key);
                 (Class::best_effort(true), without)
             } else {
                 (old.class, self.regulate(now, id, &task))

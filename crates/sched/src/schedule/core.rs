@@ -39,6 +39,8 @@ pub(crate) struct Core {
     pub(super) servers: Servers,
     /// Requests to servers that have entered containers, for the policy to know.
     pub(super) entered: Vec<u64>,
+    /// Requests of a stream that are best effort since its contract has changed, for whoever asks.
+    pub(super) demoted: Vec<u64>,
     /// Until then a sweep may gather what was asked for under contracts that have changed.
     pub(super) eased: Instant,
     /// Released requests that wait, of contracts that have changed since.
@@ -93,6 +95,7 @@ impl Core {
             places: Vec::new(),
             servers: Servers::default(),
             entered: Vec::new(),
+            demoted: Vec::new(),
             eased: Instant::EPOCH,
             carry_over: Vec::new(),
             meter: Meter::unknown(),

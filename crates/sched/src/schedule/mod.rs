@@ -357,6 +357,12 @@ impl Schedule {
         Some(self.submit(now, key, Request { class, command }))
     }
 
+    /// The requests of streams that are best effort since their contracts were changed, for some of them may
+    /// cost more than these cover; in the order in which they came, and once.
+    pub fn take_demoted(&mut self) -> Vec<u64> {
+        ::core::mem::take(&mut self.core.demoted)
+    }
+
     /// Promises what the disk has for `by`: nothing goes beside it that would make it later. False, and
     /// nothing has changed, where the disk may be busy for longer than that, or does not have it.
     pub fn promise_with_disk(&mut self, key: u64, by: Instant) -> bool {
