@@ -421,7 +421,8 @@ impl Core {
 
     /// As [`Core::submit_parts`], of a request under contract that has waited for something: where
     /// its deadline would be later than is promised from its turn on, it is brought forward
-    /// as far as nobody else is late for it.
+    /// as far as nobody else is late for it. That the host is late to see what was asked for is counted
+    /// in each contract ([`Seen::asked`](crate::admission::contract::Seen::asked)).
     pub(crate) fn submit_in_turn(
         &mut self,
         now: Instant,
@@ -432,9 +433,10 @@ impl Core {
         // Other policies do not look at the exact slack before they let others go first.
         let needs_disk = parts.iter().any(|(action, _)| !action.needs_no_disk());
         let exact = self.config.policy.is(Policy::SLACK) && needs_disk;
+        let late = self.heard_late();
         let queue = &mut self.disk(disk).queue;
         let (advance, comes) = (queue.advance(), queue.schedule().next_release(task).max(now));
-        let is_behind = exact && comes > turn.from.saturating_add(advance);
+        let is_behind = exact && comes > turn.from.saturating_add(late);
         if is_behind && !queue.schedule().has_early(task) {
             queue.renew(now, task, turn.from);
         }
@@ -444,6 +446,11 @@ impl Core {
             self.queue_of_mut(id).advance_deadline_to(now, id.0, by);
         }
         id
+    }
+
+    /// How late the host may be to see that something has come: without what it takes to carry an answer.
+    pub(crate) fn heard_late(&self) -> Duration {
+        self.config.host_latency.saturating_sub(self.delivery.counted)
     }
 
     /// What waits and is wanted, with the priority that is given for it, in the order in
@@ -720,11 +727,11 @@ impl Disk {
     ) -> Result<Self, Error> {
         let capacity = store.disks()[index.as_usize()].capacity;
         let costs = Costs::new(config, &profile, capacity, gap);
-        let Costs { advance, piece, best_effort: reserve, .. } = costs;
+        let Costs { advance, piece, best_effort: patience, .. } = costs;
         let mut options = sched::Options {
             admission: config.admission,
             by: config.policy.admission,
-            reserve: costs.best_effort,
+            reserve: costs.reserve,
             gap,
             depth: profile.depth(),
             any_order: profile.queue(),
@@ -742,7 +749,6 @@ impl Disk {
         };
         let [flush, write] = costs.metadata(config);
         let log = LogTasks::new(join(flush)?, join(write)?);
-        let patience = reserve;
         let device = Device { profile, capacity, advance, patience, usage: queue::Use::Alone };
         let mut queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
         queue.set_merging(Some(work::merging(piece)));

@@ -15,6 +15,9 @@ use units::{Bytes, Duration, Instant, Rate};
 const SIZE: Bytes = Bytes::mib(64);
 const CAPACITY: Bytes = Bytes::GIB;
 
+/// The host latency of a pool on it.
+const HEARD_LATE: Duration = Duration::from_millis(4);
+
 /// A disk on which a block of 256 KiB takes 10 ms, wherever it lies.
 fn profile() -> Profile {
     let line = Line { fixed: Duration::from_millis(2), rate: Rate::per_second(32 << 20) };
@@ -42,7 +45,7 @@ fn hosted(charged: Duration, gap: impl FnMut() -> Duration + 'static) -> World {
     let mut disks = vec![SimDisk::new(CAPACITY, timing)];
     sim::format(&mut disks, "test", &profile, 1).unwrap();
     let store = sim::open(&mut disks).unwrap();
-    let host_latency = Duration::from_millis(4);
+    let host_latency = HEARD_LATE;
     let config = Config { host_latency, memory: Bytes::mib(256), ..config(Policy::SLACK) };
     let setup = DiskSetup { gap: charged, ..DiskSetup::new(profile) };
     let node = Node::new(config, vec![setup], store).unwrap();
@@ -289,7 +292,7 @@ fn a_gap_that_fits_in_shorter_chunks_is_charged_in_those() {
     let mut world = hosted(Duration::ZERO, || Duration::from_micros(900));
     create(&mut world, "w", SIZE);
     fill(&mut world, "w", 2, SIZE);
-    let (within, every) = (Duration::from_micros(25_000), Duration::from_secs(1));
+    let (within, every) = (Duration::from_micros(29_000), Duration::from_secs(1));
     let service = Service::Latency { len: Bytes::kib(4), within, every };
     assert_eq!(world.call(Op::VolumeService { name: "w".into(), service }), Ok(Reply::Done));
     let contract = contract(1 << 20, Bytes::MIB, Bytes::ZERO);
@@ -328,8 +331,71 @@ fn the_log_leaves_room_for_the_gaps_of_a_slow_host() {
     assert!(slow > quick, "{slow} and {quick}");
 }
 
+/// Asked for 4 KiB a while ago.
+struct HeardLate {
+    volume: String,
+    late: Duration,
+}
+
+impl Program for HeardLate {
+    fn start(&mut self, context: &mut Context<'_>) {
+        let (volume, offset, len) = (self.volume.clone(), Bytes::ZERO, Bytes::kib(4));
+        let read = Op::Read { volume, offset, len, priority: None };
+        context.ask_since(context.now - self.late, node::Who::root(), 0, read);
+    }
+    fn answer(&mut self, context: &mut Context<'_>, _: u64, result: Result<Reply, Error>) {
+        if let Reply::Data { bytes: span, .. } = result.expect("it is read") {
+            context.ask(1, Op::Release { span });
+        }
+    }
+}
+
+/// A disk that is quick, and slow to begin: its thread, which sleeps while nothing waits, wakes up late by
+/// the host latency, and the pool hears as late what is asked for and that a command has ended. Programs that all ask at once
+/// after a pause have their answers in the shortest time that was promised to as many.
+#[test]
+fn that_a_host_hears_wakes_up_and_hears_again_is_counted_each_time() {
+    const LATE: Duration = Duration::from_millis(6);
+    const PROGRAMS: usize = 8;
+    let line = Line { fixed: Duration::from_millis(1), rate: Rate::per_second(4 << 30) };
+    let kind =
+        LinearProfile { read: line, write: line, depth: 1, latency: Duration::ZERO, spread: None };
+    let profile =
+        Profile { flush: Duration::from_micros(100), kind: Kind::Linear(kind), ..profile() };
+    let timing = Timing::Percent(Box::new(profile.clone()), 100);
+    let mut disks = vec![SimDisk::new(CAPACITY, timing)];
+    sim::format(&mut disks, "test", &profile, 1).unwrap();
+    let store = sim::open(&mut disks).unwrap();
+    let config = Config { host_latency: LATE, ..config(Policy::SLACK) };
+    let node = Node::new(config, vec![DiskSetup::new(profile)], store).unwrap();
+    let mut world = World::new(node, disks, config.memory);
+    let name = |number: usize| format!("v{number}");
+    for number in 0..PROGRAMS {
+        create(&mut world, &name(number), Bytes::MIB);
+        fill(&mut world, &name(number), 1, Bytes::MIB);
+    }
+    let every = Duration::from_secs(1);
+    let all_at = |world: &mut World, within| {
+        (0..PROGRAMS).all(|number| {
+            let service = Service::Latency { len: Bytes::kib(4), within, every };
+            world.call(Op::VolumeService { name: name(number), service }).is_ok()
+        })
+    };
+    let within = (10..60).map(Duration::from_millis).find(|&within| all_at(&mut world, within));
+    let within = within.expect("60 ms are enough");
+    assert!(within < Duration::from_millis(30), "no more than that: {within}");
+    world.run_for(Duration::from_secs(2));
+    (world.wakes_after, world.told_after) = (LATE, Some(LATE));
+    (0..PROGRAMS).for_each(|number| world.add(HeardLate { volume: name(number), late: LATE }));
+    world.run_for(Duration::from_secs(2));
+    for number in 0..PROGRAMS {
+        let account = world.node.volume(&name(number)).unwrap().account;
+        assert_eq!((account.requests, account.late_requests), (1, 0), "{within}: {account:?}");
+    }
+}
+
 /// Asks for 4 KiB each time that its contract allows it, and notes how long it waited for each
-/// answer, which takes `delivery` from the pool to it.
+/// answer, which takes `delivery` from the pool to it. The pool hears of it late.
 struct Asker {
     delivery: Duration,
     asked: Instant,
@@ -342,10 +408,10 @@ const WITHIN: Duration = Duration::from_millis(60);
 
 impl Asker {
     fn ask(&mut self, context: &mut Context<'_>) {
-        self.asked = context.now;
+        self.asked = context.now - HEARD_LATE;
         let (volume, offset) = ("v".into(), Bytes::mib(self.left % 64));
         let read = Op::Read { volume, offset, len: Bytes::kib(4), priority: None };
-        context.ask(0, read);
+        context.ask_since(self.asked, node::Who::root(), 0, read);
     }
 }
 
@@ -361,7 +427,7 @@ impl Program for Asker {
                 context.ask(1, Op::Release { span });
                 self.left -= 1;
                 if self.left > 0 {
-                    context.alarm_at(self.asked + WITHIN.max(waited));
+                    context.alarm_at(self.asked + WITHIN.max(waited) + HEARD_LATE);
                 }
             }
             other => assert_eq!(other, Ok(Reply::Done)),

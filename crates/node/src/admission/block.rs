@@ -203,6 +203,7 @@ mod tests {
         let seen = |disk: DiskIndex| Seen {
             profile: &profiles[disk.as_usize()],
             advance: Duration::ZERO,
+            late: Duration::ZERO,
             set: &sets[disk.as_usize()],
             chunk: None,
         };
@@ -292,8 +293,13 @@ mod tests {
             let set = TaskSet::new(Duration::ZERO).with_gap(gap);
             let mut shares = shares(&profiles);
             (shares[0].parts, shares[0].reach) = ([1, 2, 4, 8, 16, 32], [reach; 6]);
-            let seen =
-                |_| Seen { profile: &profiles[0], advance: Duration::ZERO, set: &set, chunk: None };
+            let seen = |_| Seen {
+                profile: &profiles[0],
+                advance: Duration::ZERO,
+                late: Duration::ZERO,
+                set: &set,
+                chunk: None,
+            };
             let (rate, late, memory) = (Rate::per_second(2_000_000), Duration::ZERO, Bytes::GIB);
             chosen(&Asked { rate, mode: Mode::Read, shares: &shares, late, memory }, seen)
         };
@@ -313,6 +319,7 @@ mod tests {
             let seen = |disk: DiskIndex| Seen {
                 profile: &profiles[disk.as_usize()],
                 advance: Duration::ZERO,
+                late: Duration::ZERO,
                 set: &set,
                 chunk: None,
             };
@@ -337,8 +344,13 @@ mod tests {
         let with = |memory| {
             let mut shares = shares(&profiles);
             shares[0].response = rule.response();
-            let seen =
-                |_| Seen { profile: &profiles[0], advance: Duration::ZERO, set: &set, chunk: None };
+            let seen = |_| Seen {
+                profile: &profiles[0],
+                advance: Duration::ZERO,
+                late: Duration::ZERO,
+                set: &set,
+                chunk: None,
+            };
             let (rate, late) = (Rate::per_second(2_000_000), Duration::ZERO);
             chosen(&Asked { rate, mode: Mode::Read, shares: &shares, late, memory }, seen)
         };

@@ -113,6 +113,13 @@ impl Share {
     }
 }
 
+/// How long a request may take, and by how much its deadline is before the end of that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Promised {
+    within: Duration,
+    advance: Duration,
+}
+
 /// A task that a stream has on a disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Joined {
@@ -178,6 +185,8 @@ pub(crate) struct Seen<'a> {
     pub profile: &'a Profile,
     /// Deadlines are advanced by this.
     pub advance: Duration,
+    /// How late the host may be to see what a program asks for.
+    pub late: Duration,
     pub set: &'a TaskSet,
     /// Requests of streams are served in commands of at most this.
     pub chunk: Option<Bytes>,
@@ -226,7 +235,7 @@ impl Seen<'_> {
         }
         let cost = self.cost(contract.block, share, way);
         let parts = u32::try_from(share.parts_held(contract.block)).unwrap_or(u32::MAX);
-        self.possible_in(share.disk, (cost, parts), period, period)
+        self.possible_in(share.disk, (cost, parts), self.released(period), period)
     }
 
     /// What a request for a block takes of the disk in chunks; None where it is one command. The
@@ -321,6 +330,12 @@ impl Seen<'_> {
         cost
     }
 
+    /// For what is promised within so long of a program's call: the host may be late to see that, too
+    /// ([`Core::submit_in_turn`](crate::core::Core::submit_in_turn)).
+    pub(crate) fn asked(&self, within: Duration) -> Promised {
+        Promised { within, advance: self.advance.saturating_add(self.late) }
+    }
+
     /// A task with deadlines before the end of its period, advanced; `Err` where
     /// even an idle disk could not keep it.
     pub(crate) fn possible(
@@ -330,22 +345,27 @@ impl Seen<'_> {
         within: Duration,
         period: Duration,
     ) -> Result<Task, Refusal> {
-        self.possible_in(disk, (cost, 1), within, period)
+        self.possible_in(disk, (cost, 1), self.released(within), period)
+    }
+
+    /// For what is promised within so long of a release.
+    fn released(&self, within: Duration) -> Promised {
+        Promised { within, advance: self.advance }
     }
 
     /// The same of requests in so many commands, one after the other.
-    fn possible_in(
+    pub(crate) fn possible_in(
         &self,
         disk: DiskIndex,
         (cost, parts): (Duration, u32),
-        within: Duration,
+        Promised { within, advance }: Promised,
         period: Duration,
     ) -> Result<Task, Refusal> {
         let cost = cost.max(Duration::from_nanos(1));
-        let deadline = within.saturating_sub(self.advance);
+        let deadline = within.saturating_sub(advance);
         let charged = cost.saturating_add(self.set.gap().saturating_mul(parts.into()));
         if charged > deadline {
-            let late = charged.saturating_add(self.advance).saturating_sub(within);
+            let late = charged.saturating_add(advance).saturating_sub(within);
             let used = self.set.utilisation().ppm();
             return Err(Refusal {
                 disk,
@@ -536,7 +556,8 @@ mod tests {
             let profile = Profile::of(&Model::named(name).unwrap());
             let set = TaskSet::new(Duration::ZERO);
             let advance = Duration::from_millis(3);
-            let seen = Seen { profile: &profile, advance, set: &set, chunk: None };
+            let seen =
+                Seen { profile: &profile, advance, late: Duration::ZERO, set: &set, chunk: None };
             let end = Lba::containing(profile.capacity().min(Bytes::GIB));
             for (power, block) in [1, 2, 4, 8].map(Bytes::mib).into_iter().enumerate() {
                 let ways_of = (1..=1u32 << power).flat_map(|parts| {
@@ -590,7 +611,13 @@ mod tests {
     fn in_sweeps_only_what_lies_in_one_run_gains() {
         let rule = SweepRule { cycle: Duration::from_secs(4) };
         for (profile, set, share) in swept(rule) {
-            let seen = Seen { profile: &profile, advance: Duration::ZERO, set: &set, chunk: None };
+            let seen = Seen {
+                profile: &profile,
+                advance: Duration::ZERO,
+                late: Duration::ZERO,
+                set: &set,
+                chunk: None,
+            };
             for way in [Direction::Read, Direction::Write] {
                 let block = Bytes::mib(8);
                 let alone = |share: &Share| seen.cost(block, share, way);
@@ -612,7 +639,13 @@ mod tests {
     fn a_full_sweep_is_counted_nearly_as_short_as_it_can_be() {
         let rule = SweepRule { cycle: Duration::from_secs(4) };
         for (profile, set, share) in swept(rule) {
-            let seen = Seen { profile: &profile, advance: Duration::ZERO, set: &set, chunk: None };
+            let seen = Seen {
+                profile: &profile,
+                advance: Duration::ZERO,
+                late: Duration::ZERO,
+                set: &set,
+                chunk: None,
+            };
             let (len, way) = (Bytes::kib(256), Direction::Read);
             let (cost, sweep) = seen.cost_in_sweeps(len, &share, way, rule);
             let full = (rule.cycle - sweep.once).as_nanos() / cost.as_nanos();

@@ -124,6 +124,7 @@ impl Core {
         Seen {
             profile: state.queue.profile(),
             advance: state.queue.advance(),
+            late: self.heard_late(),
             set: state.queue.tasks(),
             chunk: self.chunk(disk),
         }
@@ -257,6 +258,7 @@ impl Core {
             profile: disk.queue.profile().clone(),
             capacity: disk.queue.capacity(),
             advance: disk.queue.advance(),
+            late: self.heard_late(),
             set: disk.queue.tasks().clone(),
             chunk: self.chunk(disk.index),
             has_latency: self.has_latency_on(disk.index),

@@ -46,6 +46,7 @@ enum Asked {
 struct Disk {
     profile: Profile,
     advance: Duration,
+    late: Duration,
     set: TaskSet,
     chunk: Option<Bytes>,
 }
@@ -86,8 +87,8 @@ impl RateSearch {
             for own in instead_of.iter().filter(|own| own.disk == share.disk) {
                 set.remove(own.id);
             }
-            let (advance, chunk) = (seen.advance, seen.chunk);
-            Disk { profile: seen.profile.clone(), advance, set, chunk }
+            let (advance, late, chunk) = (seen.advance, seen.late, seen.chunk);
+            Disk { profile: seen.profile.clone(), advance, late, set, chunk }
         };
         let disks = shares.iter().map(disk).collect();
         Box::new(Self { asked, shares: shares.to_vec(), disks })
@@ -144,8 +145,9 @@ impl RateSearch {
 
     fn seen(&self, index: DiskIndex) -> Seen<'_> {
         let at = self.shares.iter().position(|share| share.disk == index);
-        let Disk { profile, advance, set, chunk } = &self.disks[at.expect("a disk of the shares")];
-        Seen { profile, advance: *advance, set, chunk: *chunk }
+        let Disk { profile, advance, late, set, chunk } =
+            &self.disks[at.expect("a disk of the shares")];
+        Seen { profile, advance: *advance, late: *late, set, chunk: *chunk }
     }
 }
 

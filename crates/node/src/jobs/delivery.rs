@@ -91,7 +91,7 @@ impl Node {
     /// May fail half-way.
     fn use_delivery(&mut self, now: Instant, takes: Duration) -> Result<(), Error> {
         let core = &mut self.core;
-        let configured = core.config.host_latency.saturating_sub(core.delivery.counted);
+        let configured = core.heard_late();
         core.config.host_latency = configured + takes;
         core.delivery.counted = takes;
         let disks = (0..core.disks.len() as u16).map(DiskIndex);

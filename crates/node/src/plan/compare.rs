@@ -155,18 +155,20 @@ impl Planner {
     /// Adds disks like the first, with nothing promised but the metadata log.
     fn extend_to(&mut self, count: u16) {
         while self.disks() < count {
-            let PlanDisk { profile, capacity, set, advance, .. } = &self.disks[0];
+            let PlanDisk { profile, capacity, set, advance, late, .. } = &self.disks[0];
             let gap = set.gap();
             let costs = Costs::new(&self.config, profile, *capacity, gap);
             let mut set = Self::set(&self.config, &costs, profile, gap);
             for task in costs.metadata(&self.config) {
                 set.add_unchecked(task);
             }
-            let (profile, capacity, advance) = (profile.clone(), *capacity, *advance);
+            let (profile, capacity) = (profile.clone(), *capacity);
+            let (advance, late) = (*advance, *late);
             self.disks.push(PlanDisk {
                 profile,
                 capacity,
                 advance,
+                late,
                 set,
                 chunk: None,
                 has_latency: false,

@@ -142,6 +142,7 @@ pub(crate) struct PlanDisk {
     pub profile: Profile,
     pub capacity: Bytes,
     pub advance: Duration,
+    pub late: Duration,
     pub set: TaskSet,
     /// Requests of streams are in chunks of this.
     pub chunk: Option<Bytes>,
@@ -177,7 +178,8 @@ impl PlanDisk {
     }
 
     fn seen(&self) -> Seen<'_> {
-        Seen { profile: &self.profile, advance: self.advance, set: &self.set, chunk: self.chunk }
+        let Self { profile, advance, late, set, chunk, .. } = self;
+        Seen { profile, advance: *advance, late: *late, set, chunk: *chunk }
     }
 }
 
@@ -238,9 +240,9 @@ impl Planner {
                 let refused = |refusal| contract::refused(DiskIndex(index), &refusal);
                 set.add(task).map_err(refused).map_err(Error::Refused)?;
             }
-            let advance = costs.advance;
+            let (advance, late) = (costs.advance, config.host_latency);
             let (chunk, has_latency, owed) = (None, false, None);
-            Ok(PlanDisk { profile, capacity, advance, set, chunk, has_latency, owed })
+            Ok(PlanDisk { profile, capacity, advance, late, set, chunk, has_latency, owed })
         };
         let disks = (0..).zip(profiles).map(disk).collect::<Result<Vec<_>, Error>>()?;
         let memory = Arena::for_windows(config.memory);
@@ -249,7 +251,7 @@ impl Planner {
 
     /// A disk with nothing promised, admitting as its schedule would under the policy.
     fn set(config: &Config, costs: &Costs, profile: &Profile, gap: Duration) -> TaskSet {
-        Self::set_leaving(config, costs.best_effort, profile, gap)
+        Self::set_leaving(config, costs.reserve, profile, gap)
     }
 
     /// The same where so much is left for best effort.
@@ -318,7 +320,7 @@ impl Planner {
             let costs = Costs::new(&self.config, profile, *capacity, set.gap());
             let most = chunk.min(costs.piece);
             let (_, cost) = piece_within(profile, *capacity, most, set.reserve());
-            let reserve = cost.min(set.reserve());
+            let reserve = cost.max(self.config.host_latency).min(set.reserve());
             let anew = Self::set_leaving(&self.config, reserve, profile, set.gap());
             let anew = disk.with(anew).ok().filter(|_| profile.bus.is_none())?;
             Some(PlanDisk { chunk: Some(chunk), ..anew })

@@ -135,7 +135,8 @@ impl Seen<'_> {
                 Ok(Some(task.in_commands(cost(block))))
             }
             Service::Latency { len, within, every } => {
-                self.possible(share.disk, cost(len), within, every).map(Some)
+                let task = self.possible_in(share.disk, (cost(len), 1), self.asked(within), every);
+                task.map(Some)
             }
         }
     }
