@@ -347,11 +347,20 @@ fn an_answer_that_the_daemon_carries_too_late_is_late_in_the_account() {
     assert!(account.latency_max > within && !account.late_max.is_zero(), "{account:?}");
 }
 
+/// Held by a test whose daemon has its own threads without a priority, and by the one that looks at what
+/// priority all such threads of this process have.
+fn locked_serving() -> std::sync::MutexGuard<'static, ()> {
+    static SERVING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    SERVING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// A disk that keeps the ends of so many reads until it has all of them, and tells them in the
 /// order in which they began.
 struct Together {
     disk: Box<dyn Backend>,
     keeps: Arc<AtomicUsize>,
+    /// How many of them it has begun with.
+    began: Arc<AtomicUsize>,
     reads: Vec<CommandId>,
     kept: Vec<Completion>,
 }
@@ -361,6 +370,7 @@ impl Backend for Together {
         let reads = matches!(command.action, DiskAction::Read { .. });
         if reads && self.keeps.load(Ordering::SeqCst) > 0 {
             self.reads.push(command.id);
+            self.began.fetch_add(1, Ordering::SeqCst);
         }
         self.disk.start(command);
     }
@@ -387,11 +397,12 @@ impl Backend for Together {
 /// the pool was in time, and account and measurement say what the program of the second saw.
 #[test]
 fn an_answer_that_waits_for_another_ones_callback_is_late_in_the_account() {
-    let keeps = Arc::new(AtomicUsize::new(0));
-    let will_keep = Arc::clone(&keeps);
+    let _one_serving = locked_serving();
+    let (keeps, began) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (will_keep, has_begun) = (Arc::clone(&keeps), Arc::clone(&began));
     let wrap: engine::Wrap = Arc::new(move |_, disk| {
-        let keeps = Arc::clone(&will_keep);
-        Box::new(Together { disk, keeps, reads: Vec::new(), kept: Vec::new() })
+        let (keeps, began) = (Arc::clone(&will_keep), Arc::clone(&has_begun));
+        Box::new(Together { disk, keeps, began, reads: Vec::new(), kept: Vec::new() })
     });
     let options = ServeOptions { timely: Serving::Apart, ..ServeOptions::from(SocketMode(0o600)) };
     let daemon = Real::start_wrapped(64, options, wrap);
@@ -421,6 +432,10 @@ fn an_answer_that_waits_for_another_ones_callback_is_late_in_the_account() {
         called.send(()).unwrap();
         let _ = may_go_on.recv();
     });
+    // One of the background does not begin beside others.
+    while began.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
     // Not what is cached by now.
     let elsewhere = Bytes::kib(4);
     let program = std::thread::spawn(move || handle.read_at(elsewhere, &mut block).unwrap());
@@ -448,6 +463,7 @@ fn an_answer_that_waits_for_another_ones_callback_is_late_in_the_account() {
 /// daemon says which it is. At least one processor is left to others.
 #[test]
 fn threads_that_carry_answers_have_the_priority_that_the_system_permits() {
+    let _one_serving = locked_serving();
     let daemon = daemon();
     let permitted = std::thread::spawn(engine::deliver_in_time).join().unwrap().is_ok();
     assert_eq!(daemon.client.status().unwrap().delivery_realtime, permitted);
