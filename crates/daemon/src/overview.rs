@@ -126,8 +126,8 @@ impl hyper::body::Body for Events {
 #[utoipa::path(get, path = "/v1/history", tag = "daemon", responses(
     (status = 200, description = "The last day", body = api::History),
 ))]
-async fn history(State(control): State<Control>) -> Json<api::History> {
-    Json(control.live.history())
+async fn history(State(control): State<Control>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], control.live.history())
 }
 
 /// Looks for events until the daemon stops.
