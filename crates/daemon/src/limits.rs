@@ -38,7 +38,8 @@ pub const CONNECTIONS_FOR_ADMINISTRATORS: usize = 16;
 pub const DESCRIPTORS_PER_CONNECTION: usize = 4;
 /// Descriptors for all else: disks, the runtime, streams whose program has not come yet.
 pub const DESCRIPTORS_APART: usize = 256;
-/// Control requests of one user that are served at once; further ones wait their turn.
+/// Control requests of one user that are served at once, with those whose answers he has not taken;
+/// further ones wait their turn.
 pub const CONTROL_REQUESTS_PER_USER: usize = 32;
 /// Longest head of a control request.
 pub const CONTROL_HEAD_MAX: usize = 16 << 10;
