@@ -2,13 +2,15 @@
 //!
 //! Invariants: accepting waits for no program; head and body of a request, the answer's
 //! being taken and the time between two requests have an end each (`limits`); a
-//! connection without a request under way gives way to others (`door`). What was begun is done to
-//! its end with its turn and all else that it has of its user's, whether or not its client waits
-//! for it: else who asks and hangs up would have as much under way as he likes.
+//! connection without a request under way, or with one that waits for its turn, gives way to others
+//! (`door`). What was begun is done to its end with its turn and all else that it has of its user's,
+//! whether or not its client waits for it: else who asks and hangs up would have as much under way as
+//! he likes. An answer has the turn until it is in the socket: else who asks and does not read would
+//! have as much of the daemon's memory as he likes.
 
 use crate::api;
 use crate::asker::Waits;
-use crate::door::{self, Door, Full, Guest, Kind};
+use crate::door::{self, Door, Guest, Kind};
 use crate::ends::Whole;
 use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN, LAST_WORD_WITHIN};
 use crate::lock::Mutex;
@@ -136,7 +138,7 @@ async fn carry(
     (caller, carriage): (Caller, Carriage),
     mut stopping: watch::Receiver<bool>,
 ) {
-    let answered = Arc::new(AtomicBool::new(false));
+    let answered = Arc::new(Answered::default());
     let io = Taken::new(connection, Arc::clone(&seat), Arc::clone(&answered), carriage.clone());
     let over = caller.clone();
     let service = {
@@ -146,8 +148,8 @@ async fn carry(
             let answer = answer(request, Arc::clone(&seat), router.clone(), caller);
             let answered = Arc::clone(&answered);
             async move {
-                let Ok(answer) = answer.await;
-                Ok::<_, Infallible>(Answer::of(answer, Ended(answered)))
+                let answer = answer.await;
+                Ok::<_, Infallible>(Answer::of(answer, answered))
             }
         })
     };
@@ -181,23 +183,27 @@ async fn answer(
     seat: Arc<Seat>,
     router: Router,
     (caller, carriage): (Caller, Carriage),
-) -> Result<Response, Infallible> {
+) -> Response {
     carriage.lane.unpromise();
     if timely::is_here() {
         // The head was read there. What is asked is done by the threads that serve everybody.
         tokio::task::yield_now().await;
     }
-    if !seat.place().at_work() {
-        return Ok(api::Failure::from(full(Full::GaveWay, "")).into_response());
-    }
-    if let Some(answer) = page::part(request.method(), request.uri().path(), &caller) {
-        return Ok(answer);
-    }
-    let peer = match caller.peer(&request, &seat).await {
-        Ok(peer) => peer,
-        Err(problem) => return Ok(not_let_in(problem)),
+    let asked = match page::part(request.method(), request.uri().path(), &caller) {
+        Some(part) => Err(part),
+        None => match caller.peer(&request, &seat).await {
+            Ok(peer) => Ok((peer, in_turn(&seat).await)),
+            Err(problem) => Err(not_let_in(problem)),
+        },
     };
-    let turn = Turn::new(seat.place().turn().await);
+    // Up to here it waited, and its place may have been needed.
+    let is_at_work = seat.place().at_work();
+    let (peer, turn) = match asked {
+        _ if !is_at_work => return gave_way(&seat),
+        Ok((_, None)) => return gave_way(&seat),
+        Ok((peer, Some(turn))) => (peer, turn),
+        Err(answer) => return answer,
+    };
     let (lane, waits) = (carriage.lane.clone(), Waits::default());
     request.extensions_mut().insert(turn.clone());
     request.extensions_mut().insert(waits.asker());
@@ -213,16 +219,32 @@ async fn answer(
     // What the daemon says of itself is so now; a cache would have to guess for how long.
     let kept = answer.headers_mut().entry(header::CACHE_CONTROL);
     kept.or_insert(HeaderValue::from_static("no-store"));
-    Ok(answer)
+    answer
+}
+
+/// Waits for the user's turn; none where the place is given away before.
+async fn in_turn(seat: &Seat) -> Option<Turn> {
+    let place = seat.place();
+    tokio::select! {
+        biased; // mostly there is one
+        turn = place.turn() => Some(Turn::new(turn)),
+        () = seat.left() => None,
+    }
+}
+
+/// What is said on a connection whose place is another's now.
+fn gave_way(seat: &Seat) -> Response {
+    api::Failure::from(full(seat.place().why_left(), "")).into_response()
 }
 
 /// Does what is asked, to its end and with its turn, though the client may be gone by then, and this
-/// with him. What needs to wait for nothing is done here; for all else there is a task.
+/// with him. What needs to wait for nothing is done here; for all else there is a task. The answer
+/// has the turn with it.
 async fn served(request: hyper::Request<Incoming>, router: Router, turn: Turn) -> Response {
     let answer = TowerToHyperService::new(router).call(request);
     let mut served = Box::pin(async move {
-        let Ok(answer) = answer.await;
-        turn.end();
+        let Ok(mut answer) = answer.await;
+        answer.extensions_mut().insert(turn);
         answer
     });
     // Whoever looks again asks anew to be woken.
@@ -235,12 +257,30 @@ async fn served(request: hyper::Request<Incoming>, router: Router, turn: Turn) -
     }
 }
 
-/// An answer is written as a whole, or never will be.
-struct Ended(Arc<AtomicBool>);
+/// The turn of a connection's last answer, from when the last of that was given to be written until it
+/// is in the socket. There is one at a time: hyper takes no request from what was sent in advance before
+/// the answer to the last one is flushed.
+#[derive(Default)]
+struct Answered(Mutex<Option<Turn>>);
+
+impl Answered {
+    /// All that was answered is in the socket. True where that was the end of an answer.
+    fn sent(&self) -> bool {
+        let turn = self.0.lock().take();
+        turn.is_some() // dropped behind the lock
+    }
+}
+
+/// An answer is given to be written as a whole, or never will be.
+struct Ended {
+    answered: Arc<Answered>,
+    /// What it keeps of its user's until it is in the socket.
+    turn: Turn,
+}
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        *self.answered.0.lock() = Some(std::mem::take(&mut self.turn));
     }
 }
 
@@ -253,10 +293,12 @@ struct Answer {
 }
 
 impl Answer {
-    fn of(answer: Response, ended: Ended) -> hyper::Response<Self> {
+    fn of(mut answer: Response, answered: Arc<Answered>) -> hyper::Response<Self> {
+        // None has what is said without a turn.
+        let turn = answer.extensions_mut().remove().unwrap_or_default();
         let kind = answer.headers().get(header::CONTENT_TYPE);
         let watches = kind.is_some_and(|kind| kind == "text/event-stream");
-        let ended = Some(ended).filter(|_| !watches);
+        let ended = Some(Ended { answered, turn }).filter(|_| !watches);
         answer.map(|body| Self { body, ended })
     }
 }
@@ -295,9 +337,9 @@ fn not_let_in(problem: Box<Problem>) -> Response {
     answer
 }
 
-/// A request's turn among those of its user: to be ended early by what takes in many bytes, which
-/// are counted as such.
-#[derive(Clone)]
+/// A request's turn among those of its user, and its answer's: to be ended early by what takes in or
+/// gives many bytes, and by what is sent for as long as somebody watches; both are counted as such.
+#[derive(Clone, Default)]
 pub struct Turn(Arc<Mutex<Option<door::Turn>>>);
 
 impl Turn {
@@ -351,8 +393,8 @@ impl Carriage {
 struct Taken {
     connection: Whole,
     seat: Arc<Seat>,
-    /// There is an answer, which has not been written as a whole.
-    answered: Arc<AtomicBool>,
+    /// The answer that was given to be written.
+    answered: Arc<Answered>,
     carriage: Carriage,
     /// The socket holds a whole transfer.
     holds: bool,
@@ -364,7 +406,7 @@ impl Taken {
     fn new(
         connection: Whole,
         seat: Arc<Seat>,
-        answered: Arc<AtomicBool>,
+        answered: Arc<Answered>,
         carriage: Carriage,
     ) -> Self {
         Self { connection, seat, answered, carriage, holds: false, until: None }
@@ -435,7 +477,7 @@ impl AsyncWrite for Taken {
         }
         self.until = None;
         self.carriage.sent();
-        if self.answered.swap(false, Ordering::Relaxed) {
+        if self.answered.sent() {
             self.seat.place().waits_again();
         }
         flushed
@@ -451,8 +493,20 @@ impl AsyncWrite for Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::door::Full;
+    use crate::limits::{
+        CONNECTIONS_BY_TOKEN_DIVISOR, CONNECTIONS_FOR_ADMINISTRATORS, CONNECTIONS_MAX,
+        CONNECTIONS_MIN, CONTROL_REQUESTS_PER_USER,
+    };
+    use crate::quotas::{self, Rules};
+    use crate::timely::{Serving, TimelyThreads};
+    use crate::tokens::Tokens;
     use axum::body::HttpBody;
+    use axum::routing::get;
+    use std::sync::atomic::AtomicUsize;
     use std::task::Waker;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     /// Two frames, and no word of how many there are.
     struct Two(u8);
@@ -475,23 +529,213 @@ mod tests {
     #[test]
     fn a_connection_is_at_work_until_the_last_of_an_answer_is_written_or_it_never_ends() {
         let answered = |kind: &'static str| {
-            let said = Arc::new(AtomicBool::new(false));
+            let said = Arc::new(Answered::default());
             let answer = ([(header::CONTENT_TYPE, kind)], Body::new(Two(0))).into_response();
-            (Answer::of(answer, Ended(Arc::clone(&said))).into_body(), said)
+            (Answer::of(answer, Arc::clone(&said)).into_body(), said)
         };
         let mut looks = Context::from_waker(Waker::noop());
         let (mut body, said) = answered("application/octet-stream");
         for _ in 0..2 {
-            assert!(!said.load(Ordering::Relaxed));
+            assert!(!said.sent());
             assert!(matches!(Pin::new(&mut body).poll_frame(&mut looks), Poll::Ready(Some(_))));
         }
-        assert!(!said.load(Ordering::Relaxed));
+        assert!(!said.sent());
         assert!(matches!(Pin::new(&mut body).poll_frame(&mut looks), Poll::Ready(None)));
-        assert!(said.load(Ordering::Relaxed));
+        assert!(said.sent());
         let (body, said) = answered("application/octet-stream");
         drop(body);
-        assert!(said.load(Ordering::Relaxed), "nobody takes it");
+        assert!(said.sent(), "nobody takes it");
         let (_body, said) = answered("text/event-stream");
-        assert!(said.load(Ordering::Relaxed), "it has no end");
+        assert!(said.sent(), "it has no end");
+    }
+
+    /// A door, and what is behind it: `/little`, and `/much`, more than a socket holds. Counts what was
+    /// answered.
+    struct House {
+        gate: Gate,
+        router: Router,
+        answered: Arc<AtomicUsize>,
+        stopping: watch::Sender<bool>,
+        directory: tempfile::TempDir,
+    }
+
+    impl House {
+        fn of(connections: usize) -> Self {
+            let directory = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+            let whole = quotas::Whole { memory: units::Bytes::MIB, space: units::Bytes::MIB };
+            let gate = Gate {
+                tokens: Tokens::new(Some(directory.path().join("state"))),
+                quotas: Quotas::new(&Rules::default(), whole, vec![]),
+                door: Door::new(connections),
+                timely: TimelyThreads::start(Serving::WithOthers).unwrap().handle(),
+                tls: None,
+            };
+            let answered = Arc::new(AtomicUsize::new(0));
+            let gives = |len: usize| {
+                let answered = Arc::clone(&answered);
+                get(async move || {
+                    answered.fetch_add(1, Ordering::Relaxed);
+                    vec![7_u8; len]
+                })
+            };
+            let router = Router::new().route("/little", gives(1)).route("/much", gives(4 << 20));
+            Self { gate, router, answered, stopping: watch::Sender::new(false), directory }
+        }
+
+        fn answered(&self) -> usize {
+            self.answered.load(Ordering::Relaxed)
+        }
+
+        async fn place(&self, guest: Guest) -> Result<door::Place, Full> {
+            self.gate.door.enter(Kind::Control, guest, false).await
+        }
+
+        /// A connection that has asked.
+        async fn asked(&self, guest: Guest, said: &str) -> UnixStream {
+            let (mut own, theirs) = UnixStream::pair().unwrap();
+            let seat = Seat::new(self.place(guest).await.unwrap());
+            let lane = self.gate.timely.lane_of_a_stranger();
+            let caller = match guest {
+                Guest::User(uid) => Caller::Known(user(uid)),
+                _ => Caller::Bearer(Arc::new(Bearer::new(self.gate.clone(), lane.clone()))),
+            };
+            let caller = (caller, Carriage::new(lane));
+            let (router, stopping) = (self.router.clone(), self.stopping.subscribe());
+            tokio::spawn(carry(Whole::Unix(theirs), seat, router, caller, stopping));
+            own.write_all(said.as_bytes()).await.unwrap();
+            own
+        }
+
+        /// All turns of somebody, and a place that he waits in.
+        async fn all_turns(&self, guest: Guest) -> (door::Place, Vec<door::Turn>) {
+            let (place, mut turns) = (self.place(guest).await.unwrap(), Vec::new());
+            assert!(place.at_work());
+            for _ in 0..CONTROL_REQUESTS_PER_USER {
+                turns.push(place.turn().await);
+            }
+            (place, turns)
+        }
+
+        /// A user has asked all of `asked` and has no turn left: of those that wait for one the first
+        /// gives way, and is told so; the others are answered when there are turns again.
+        async fn first_gives_way(
+            &self,
+            comes: impl Future<Output = ()>,
+            mut asked: Vec<UnixStream>,
+            (place, turns): (door::Place, Vec<door::Turn>),
+        ) {
+            settles().await;
+            comes.await;
+            let mut said = String::new();
+            asked.remove(0).read_to_string(&mut said).await.unwrap();
+            assert!(said.starts_with("HTTP/1.1 503") && said.contains("gave way"), "{said}");
+            drop((place, turns));
+            for mut one in asked {
+                let mut said = [0; 12];
+                one.read_exact(&mut said).await.unwrap();
+                assert_eq!(&said, b"HTTP/1.1 200");
+            }
+        }
+    }
+
+    fn user(uid: u32) -> Peer {
+        Peer { uid, gid: uid, groups: Arc::new([uid]), scope: None }
+    }
+
+    fn asks(path: &str) -> String {
+        format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n")
+    }
+
+    /// Until whatever can be done is done, and nothing more comes.
+    async fn settles() {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+
+    async fn until(is_so: impl Fn() -> bool) {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Before, an answer had no turn from when it was made, and who read none had one in memory on each
+    /// of two thousand connections.
+    #[tokio::test]
+    async fn who_takes_no_answers_has_as_many_of_them_as_turns_and_keeps_nobody_else_waiting() {
+        let house = House::of(CONNECTIONS_MAX);
+        let mut unread = Vec::new();
+        for _ in 0..CONTROL_REQUESTS_PER_USER + 10 {
+            unread.push(house.asked(Guest::User(1), &asks("/much")).await);
+        }
+        until(|| house.answered() >= CONTROL_REQUESTS_PER_USER).await;
+        settles().await;
+        assert_eq!(house.answered(), CONTROL_REQUESTS_PER_USER);
+        let mut other = house.asked(Guest::User(2), &asks("/little")).await;
+        other.read_exact(&mut [0; 12]).await.unwrap();
+        // Who takes one, or hangs up, is given the next.
+        unread[0].read_exact(&mut vec![0; 4 << 20]).await.unwrap();
+        let mut rest = vec![0; 1000];
+        let _ = unread[0].read(&mut rest).await.unwrap();
+        until(|| house.answered() == CONTROL_REQUESTS_PER_USER + 2).await;
+        drop(unread.remove(1));
+        until(|| house.answered() == CONTROL_REQUESTS_PER_USER + 3).await;
+        settles().await;
+        assert_eq!(house.answered(), CONTROL_REQUESTS_PER_USER + 3);
+    }
+
+    /// The heads of answers without a body would stand in the daemon's memory, as many as were asked for
+    /// within half a minute.
+    #[tokio::test]
+    async fn of_what_is_asked_in_advance_nothing_is_begun_before_the_answer_before_is_in_the_socket()
+     {
+        const ASKED: usize = 5_000;
+        let house = House::of(CONNECTIONS_MAX);
+        let all = asks("/little").replace("GET", "HEAD").repeat(ASKED);
+        let mut client = house.asked(Guest::User(1), &all).await;
+        settles().await;
+        assert!(house.answered() < ASKED / 2, "{} answers that nobody takes", house.answered());
+        let (mut text, mut piece) = (Vec::new(), vec![0; 64 << 10]);
+        let answers = |text: &[u8]| text.windows(12).filter(|it| it == b"HTTP/1.1 200").count();
+        while answers(&text) < ASKED {
+            let read = client.read(&mut piece).await.unwrap();
+            assert!(read > 0);
+            text.extend(&piece[..read]);
+        }
+    }
+
+    /// Before, who asked on all his connections had them all at work, and two such users had all that
+    /// there were.
+    #[tokio::test]
+    async fn a_connection_that_waits_for_its_turn_gives_way() {
+        let house = House::of(CONNECTIONS_MIN);
+        let busy = house.all_turns(Guest::User(1)).await;
+        let mut asked = Vec::new();
+        for _ in 0..20 {
+            asked.push(house.asked(Guest::User(1), &asks("/little")).await);
+        }
+        let mut others = Vec::new();
+        for _ in asked.len() + 1..CONNECTIONS_MIN - CONNECTIONS_FOR_ADMINISTRATORS {
+            let place = house.place(Guest::User(2)).await.unwrap();
+            assert!(place.at_work());
+            others.push(place);
+        }
+        let comes = async { drop(house.place(Guest::User(3)).await.expect("a place")) };
+        house.first_gives_way(comes, asked, busy).await;
+    }
+
+    #[tokio::test]
+    async fn a_connection_by_token_that_waits_for_its_turn_gives_way() {
+        let house = House::of(CONNECTIONS_MIN);
+        let (token, _) = house.gate.tokens.make(&user(7), vec![]).unwrap();
+        let shown = format!("\r\nauthorization: Bearer {}\r\n\r\n", token.reveal());
+        let said = asks("/little").replace("\r\n\r\n", &shown);
+        let busy = house.all_turns(Guest::Bearer(7)).await;
+        let mut asked = Vec::new();
+        for _ in 1..CONNECTIONS_MIN / CONNECTIONS_BY_TOKEN_DIVISOR {
+            asked.push(house.asked(Guest::Stranger, &said).await);
+            settles().await; // strangers are few
+        }
+        let comes = async { drop(house.place(Guest::Bearer(7)).await.expect("a place")) };
+        house.first_gives_way(comes, asked, busy).await;
+        drop(house.directory);
     }
 }

@@ -1,7 +1,7 @@
 //! Who is in: every connection, control and data, counted by user.
 //!
-//! A connection *waits* while the daemon waits for its program: for the greeting, or for
-//! the next request on a control connection. Else it is *at work*. One that waits has no
+//! A connection *waits* while the daemon waits for its program, for the greeting or for the next
+//! request on a control connection, and while such a request waits for its turn. Else it is *at work*. One that waits has no
 //! right to stay: when its user has as many as he may have, the one of his that has waited
 //! longest gives way to his next; when the house is full, the one of the user who has
 //! most. What is at work stays, and who finds nobody that gives way is told so at once.
@@ -13,8 +13,8 @@
 //!
 //! Invariants: no user has more than [`Guest`] gives him, all together no more than
 //! `all`, and the last few are for administrators; a place is free only when its
-//! connection is closed; a [`Turn`] comes back with the end of what is done in it, also
-//! where all connections of its user are closed before.
+//! connection is closed; a [`Turn`] comes back with the end of what is done in it and of its answer,
+//! also where all connections of its user are closed before.
 
 use crate::limits::{
     CONNECTIONS_BY_TOKEN_DIVISOR, CONNECTIONS_FOR_ADMINISTRATORS, CONNECTIONS_PER_USER_DIVISOR,
@@ -59,7 +59,8 @@ pub enum Full {
 }
 
 /// The turn of one request among those of its user, until dropped. It stands for the work that is
-/// done, not for the connection on which somebody waits for that.
+/// done and for the answer to it that nobody has taken yet, not for the connection on which somebody
+/// waits for that.
 pub struct Turn {
     door: Arc<Door>,
     guest: Guest,
@@ -301,6 +302,11 @@ impl Place {
         let mut told = self.told.clone();
         let left = told.wait_for(|&told| told).await;
         drop(left.expect("the place has the sender"));
+    }
+
+    /// Why a connection has to leave that has to.
+    pub fn why_left(&self) -> Full {
+        if self.door.book().is_closed { Full::Stopping } else { Full::GaveWay }
     }
 
     /// Waits until one more control request of the user's may be served.

@@ -9,7 +9,7 @@
 
 mod hook;
 
-use crate::limits::{EVENTS_KEPT, EVENTS_PER_LOOK};
+use crate::limits::{EVENTS_KEPT, EVENTS_OF_STREAMS_MIN, EVENTS_PER_LOOK};
 use crate::lock::Mutex;
 pub use hook::{Hook, cannot_be_run};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -52,6 +52,29 @@ impl About {
 struct Kept {
     last: u64,
     events: VecDeque<(Event, Option<About>)>,
+    /// So many of them are of streams that came and went.
+    of_streams: usize,
+}
+
+impl Kept {
+    fn add(&mut self, event: Event, about: Option<About>) {
+        self.of_streams += usize::from(is_of_streams(&event));
+        self.events.push_back((event, about));
+        if self.events.len() <= EVENTS_KEPT {
+            return;
+        }
+        let streams_go = self.of_streams > EVENTS_OF_STREAMS_MIN;
+        let goes = |(event, _): &(Event, _)| is_of_streams(event) == streams_go;
+        let first =
+            self.events.iter().position(goes).expect("there are more than the others may be");
+        self.events.remove(first);
+        self.of_streams -= usize::from(streams_go);
+    }
+}
+
+/// A stream came or went.
+const fn is_of_streams(event: &Event) -> bool {
+    matches!(event.kind, EventKind::StreamOpened | EventKind::StreamClosed)
 }
 
 impl Events {
@@ -86,10 +109,8 @@ impl Events {
             if let Some(hook) = &self.hook {
                 hook.tell(&event);
             }
-            kept.events.push_back((event, about));
+            kept.add(event, about);
         }
-        let more = kept.events.len().saturating_sub(EVENTS_KEPT);
-        kept.events.drain(..more);
     }
 }
 
@@ -374,22 +395,47 @@ mod tests {
         assert_eq!(seen.changes(Instant::now(), &overview_of(&status)), []);
     }
 
+    fn change(kind: EventKind, key: usize) -> Change {
+        let (key, what) = (key.to_string(), String::new());
+        Change { kind, key, volume: None, about: None, what, next_step: None }
+    }
+
     #[test]
     fn so_many_are_kept_and_their_numbers_go_on() {
         let events = Events::new(None);
-        let change = |n: usize| Change {
-            kind: EventKind::Found,
-            key: n.to_string(),
-            volume: None,
-            about: None,
-            what: String::new(),
-            next_step: None,
-        };
         for n in 1..=EVENTS_KEPT + 5 {
-            events.add(vec![change(n)]);
+            events.add(vec![change(EventKind::Found, n)]);
         }
         let kept = events.kept.lock();
         assert_eq!((kept.last, kept.events.len()), (EVENTS_KEPT as u64 + 5, EVENTS_KEPT));
         assert_eq!((kept.events[0].0.number, &*kept.events[0].0.key), (6, "6"));
+    }
+
+    /// Before, ten seconds of streams that were opened and closed took all else from who asked then.
+    #[test]
+    fn streams_that_come_and_go_hide_nothing_that_was_found() {
+        use EventKind::{Cleared, Found, StreamClosed, StreamOpened};
+        let events = Events::new(None);
+        let of = |kinds: [EventKind; 2]| {
+            let (_, all) = events.after(0);
+            assert!(all.is_sorted_by_key(|(event, _)| event.number) && all.len() <= EVENTS_KEPT);
+            all.iter().filter(|(event, _)| kinds.contains(&event.kind)).count()
+        };
+        let (found, streams) = ([Found, Cleared], [StreamOpened, StreamClosed]);
+        events.add(vec![change(Found, 1), change(Cleared, 1)]);
+        for n in 0..2 * EVENTS_KEPT {
+            events.add(vec![change(streams[n % 2], n)]);
+        }
+        assert_eq!((of(found), of(streams)), (2, EVENTS_KEPT - 2));
+        // Who asks after each look is told of them, however much was found.
+        for n in 0..2 * EVENTS_KEPT {
+            events.add(vec![change(Found, n)]);
+        }
+        let few = EVENTS_OF_STREAMS_MIN;
+        assert_eq!((of(found), of(streams)), (EVENTS_KEPT - few, few));
+        events.add(vec![change(StreamOpened, 7)]);
+        assert_eq!((of(found), of(streams)), (EVENTS_KEPT - few, few));
+        let (last, after) = events.after(0);
+        assert_eq!(after.last().map(|(event, _)| event.number), Some(last));
     }
 }

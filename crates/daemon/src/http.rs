@@ -128,20 +128,33 @@ async fn data_get(
     Text(name): Text,
     service: Result<Query<Service>, QueryRejection>,
     method: Method,
-    Extension(carriage): Extension<Carriage>,
+    (Extension(carriage), Extension(turn)): (Extension<Carriage>, Extension<Turn>),
     asked: HeaderMap,
 ) -> Result<Response, Failure> {
-    let service = told(service)?;
+    let answer = looked(&control, &peer, name, told(service)?, (&method, carriage, &asked)).await?;
+    // The bytes of the body are counted instead.
+    turn.end();
+    Ok(answer)
+}
+
+/// What the name gives, whichever volume has it meanwhile.
+async fn looked(
+    control: &Control,
+    peer: &crate::quotas::Peer,
+    name: String,
+    service: Told,
+    (method, carriage, asked): (&Method, Carriage, &HeaderMap),
+) -> Result<Response, Failure> {
     for _ in 1..LOOKS {
         let (carriage, before) = (carriage.clone(), control.entry.0.volume_id(&name));
         let is_another = || control.entry.0.volume_id(&name) != before;
-        match get(&control, &peer, name.clone(), &service, (&method, carriage, &asked)).await {
+        match get(control, peer, name.clone(), &service, (method, carriage, asked)).await {
             // Nothing of the one before was given yet.
             Err(failure) if is_gone(&failure) && is_another() => {}
             ended => return ended,
         }
     }
-    get(&control, &peer, name, &service, (&method, carriage, &asked)).await
+    get(control, peer, name, &service, (method, carriage, asked)).await
 }
 
 /// One look at the name, and what it gives.

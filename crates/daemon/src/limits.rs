@@ -38,7 +38,8 @@ pub const CONNECTIONS_FOR_ADMINISTRATORS: usize = 16;
 pub const DESCRIPTORS_PER_CONNECTION: usize = 4;
 /// Descriptors for all else: disks, the runtime, streams whose program has not come yet.
 pub const DESCRIPTORS_APART: usize = 256;
-/// Control requests of one user that are served at once; further ones wait their turn.
+/// Control requests of one user that are served at once, with those whose answers he has not taken;
+/// further ones wait their turn.
 pub const CONTROL_REQUESTS_PER_USER: usize = 32;
 /// Longest head of a control request.
 pub const CONTROL_HEAD_MAX: usize = 16 << 10;
@@ -81,6 +82,10 @@ pub const LAST_WORD_WITHIN: Duration = Duration::from_millis(250);
 pub const EVENTS_KEPT: usize = 1_000;
 /// Of what happens between two looks so many events are told one by one.
 pub const EVENTS_PER_LOOK: usize = 100;
+/// So many of streams that came and went are kept whatever else there is to keep, for those who ask
+/// after each look. Further ones go before all else: whoever opens streams and closes them hides
+/// nothing that needs a person.
+pub const EVENTS_OF_STREAMS_MIN: usize = EVENTS_PER_LOOK;
 /// A pool that takes longer than this to answer has decided, and does something else for it: it
 /// searches for what would have fitted, or clears memory.
 pub const DECIDED_WITHIN: Duration = Duration::from_millis(20);
@@ -170,6 +175,7 @@ const _: () = {
     assert!(TOKENS_PER_USER * 2 <= TOKENS_MAX, "no user has all of them");
     // Those who show no token leave most of the house to others.
     assert!(STRANGERS_MAX * 16 <= CONNECTIONS_MAX);
+    assert!(EVENTS_OF_STREAMS_MIN * 2 <= EVENTS_KEPT, "most are of what needs a person");
     assert!(KEEP_ALIVE_MIN.as_nanos() <= KEEP_ALIVE.as_nanos());
     assert!(KEEP_ALIVE.as_nanos() <= KEEP_ALIVE_MAX.as_nanos());
     assert!(connections_for(usize::MAX) == CONNECTIONS_MAX);

@@ -9,12 +9,13 @@ use crate::lock::Mutex;
 use crate::people::Peer;
 use crate::pool::Entry;
 use crate::was_late::WasLate;
+use bytes::Bytes;
 use history::{Kept, STEP};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
-use wire::control::{Disk, Finding, History};
+use wire::control::{Disk, Finding};
 use wire::{Code, Problem};
 
 /// A user, and whether it is by his tokens: whoever holds one does not keep him out.
@@ -61,8 +62,8 @@ impl Live {
         }
     }
 
-    /// The last day.
-    pub fn history(&self) -> History {
+    /// The last day, as the JSON of a [`History`](wire::control::History).
+    pub fn history(&self) -> Bytes {
         self.kept.told()
     }
 

@@ -110,7 +110,7 @@ async fn serve(connection: UnixStream, peer: Peer, place: Place, house: House) {
     let offer = Offer { ask: &ask, scope: None };
     let negotiated = async {
         let handshake = greet(&mut ends.input, &ends.output).await?;
-        negotiate(&mut ends, handshake, &offer).await
+        negotiate(&mut ends, handshake, &offer, &place).await
     };
     let chosen = tokio::select! {
         chosen = negotiated => chosen,
@@ -189,11 +189,15 @@ async fn negotiate(
     ends: &mut Ends,
     mut handshake: Handshake,
     exports: &(dyn Exports + Sync),
+    place: &Place,
 ) -> Result<Chosen, Over> {
     let mut out = Vec::new();
     for _ in 0..OPTIONS_MAX {
         let (option, data) = option(&mut ends.input).await?;
+        // To look for volumes is work as that of a control request: of one user's not more at once.
+        let turn = place.turn().await;
         let next = handshake.option(option, &data, exports, &mut out);
+        drop(turn);
         ends.output.send_parts(&out, &[]).await?;
         out.clear();
         match next {

@@ -5,6 +5,7 @@
 //! ends with the daemon.
 
 use crate::api::{Control, Failure};
+use crate::control::Turn;
 use crate::convert;
 use crate::events::{About, Seen};
 use crate::findings;
@@ -15,7 +16,7 @@ use crate::was_late;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{ConnectInfo, Query, State};
+use axum::extract::{ConnectInfo, Extension, Query, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
@@ -66,6 +67,7 @@ fn seen(control: &Control, peer: &Peer) -> api::Overview {
 async fn overview(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<Peer>,
+    Extension(turn): Extension<Turn>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|one| one.to_str().ok());
@@ -73,6 +75,8 @@ async fn overview(
         return Ok(Json(seen(&control, &peer)).into_response());
     }
     let watcher = control.live.watch(&peer)?;
+    // Who watches is counted instead.
+    turn.end();
     let (events, taken) = mpsc::channel(1);
     tokio::spawn(tell(control, peer, watcher, events));
     let kept = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
@@ -122,8 +126,8 @@ impl hyper::body::Body for Events {
 #[utoipa::path(get, path = "/v1/history", tag = "daemon", responses(
     (status = 200, description = "The last day", body = api::History),
 ))]
-async fn history(State(control): State<Control>) -> Json<api::History> {
-    Json(control.live.history())
+async fn history(State(control): State<Control>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], control.live.history())
 }
 
 /// Looks for events until the daemon stops.

@@ -129,7 +129,7 @@ pub fn full(why: Full, user: &str) -> Problem {
         ),
         Full::GaveWay => Problem::new(
             Code::Busy,
-            "the connection waited for its program, and gave way to another one",
+            "the connection waited, and gave way to another one",
             "connect again",
         ),
         Full::Stopping => crate::problem::of(&node::Error::ShuttingDown),

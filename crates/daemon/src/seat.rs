@@ -10,6 +10,7 @@ use crate::door::{Kind, Place};
 use crate::lock::Mutex;
 use crate::player;
 use crate::quotas::Peer;
+use crate::reception::full;
 use crate::tcp::Gate;
 use crate::timely::Lane;
 use crate::tokens::not_good;
@@ -67,7 +68,7 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// Who asks with this request. The connection is at work, in its place.
+    /// Who asks with this request. A stranger is at work meanwhile; his new place waits.
     ///
     /// # Errors
     /// It shows no token that is good.
@@ -120,10 +121,13 @@ impl Bearer {
             }
             Some(_) => {}
             None => {
-                let place = self.gate.enter(Kind::Control, &peer).await?;
-                // It was just taken, and the connection works.
-                let _ = place.at_work();
-                seat.change(place);
+                // What he shows is good: strangers that come do not drive him out, who waits only for
+                // the connection that gives way to him.
+                let stranger = seat.place();
+                if !stranger.at_work() {
+                    return Err(Box::new(full(stranger.why_left(), "")));
+                }
+                seat.change(self.gate.enter(Kind::Control, &peer).await?);
                 self.lane.belongs_to(peer.uid);
             }
         }

@@ -2,14 +2,16 @@
 //!
 //! Invariants: space is there before a byte is taken, where the request says how many there are;
 //! what came before an error is written all the same, and none of it is said to be durable; what
-//! is in memory is counted as the user's (`data::account`).
+//! is in memory is counted as the user's (`data::account`), and is his for as long as his bytes come
+//! at a [`Pace`].
 
 use super::Found;
 use super::conditions::Destination;
 use crate::api::{Control, Failure, Resize, Staged, resized};
 use crate::control::Turn;
 use crate::data::account::{self, Account};
-use crate::limits::FRAME_WITHIN;
+use crate::limits::{FRAME_WITHIN, MOVED_MIN};
+use crate::pace::Pace;
 use crate::pieces::{Piece, pieces};
 use crate::pool::{Ask, Room};
 use crate::quotas::Peer;
@@ -19,7 +21,6 @@ use node::{Error, Priority, Target, WriteRange, calls};
 use std::pin::Pin;
 use store::EXTENT;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 use units::Bytes;
 use wire::{Code, Problem};
 
@@ -65,7 +66,7 @@ pub async fn write(
     let priority = quota.granted(priority);
     let ask = control.by(peer);
     let writing = Writing { ask, found, priority, account: Account::new(quota) };
-    let mut bytes = Incoming { body, rest: bytes::Bytes::new() };
+    let mut bytes = Incoming::new(body);
     let range = place.offset..end;
     let (taken, came) = writing.take(&mut bytes, range, place.len.is_none()).await;
     // What was taken is written, whatever came after it.
@@ -139,6 +140,8 @@ impl Writing {
         let all = WriteRange::new(Bytes::new(piece.offset), Bytes::new(u64::from(piece.len)));
         let target = Target { volume: name.clone(), offset: all.offset, priority: self.priority };
         let mut room = self.ask.call(calls::Room { len: all.room(), target: Some(target) }).await?;
+        // What was waited for here was not the client.
+        bytes.pace = Pace::new(FRAME_WITHIN);
         let memory = &mut room.bytes_mut()[all.skip().as_usize()..][..piece.len as usize];
         let mut filled = 0;
         let came = loop {
@@ -183,19 +186,25 @@ async fn one(
 struct Incoming {
     body: Body,
     rest: bytes::Bytes,
+    pace: Pace,
 }
 
 impl Incoming {
+    fn new(body: Body) -> Self {
+        Self { body, rest: bytes::Bytes::new(), pace: Pace::new(FRAME_WITHIN) }
+    }
+
     /// Waits for bytes; false where there are no more.
     async fn next(&mut self) -> Result<bool, Failure> {
         while self.rest.is_empty() {
             let frame = std::future::poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx));
-            match timeout(FRAME_WITHIN, frame).await {
-                Err(_) => return Err(late()),
-                Ok(None) => return Ok(false),
-                Ok(Some(Err(_))) => return Err(short()),
-                Ok(Some(Ok(frame))) => self.rest = frame.into_data().unwrap_or_default(),
+            match self.pace.next(frame).await {
+                None => return Err(late()),
+                Some(None) => return Ok(false),
+                Some(Some(Err(_))) => return Err(short()),
+                Some(Some(Ok(frame))) => self.rest = frame.into_data().unwrap_or_default(),
             }
+            self.pace.moved(self.rest.len());
         }
         Ok(true)
     }
@@ -209,7 +218,8 @@ impl Incoming {
 }
 
 fn late() -> Failure {
-    let detail = format!("no byte of the body came for {} s", FRAME_WITHIN.as_secs());
+    let within = FRAME_WITHIN.as_secs();
+    let detail = format!("fewer than {MOVED_MIN} bytes of the body came in {within} s");
     Problem::new(Code::BadRequest, detail, "HEAD tells how far the bytes came; go on there").into()
 }
 
@@ -237,4 +247,52 @@ fn would_cut(found: &Found, end: Bytes) -> Failure {
     // Nobody can say here that the rest may be lost.
     let next = "delete the volume first, or write a part of it with `content-range`";
     Problem { next_step: next.into(), ..problem }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::body::Frame;
+    use std::convert::Infallible;
+    use std::task::{Context, Poll, ready};
+    use std::time::Duration;
+    use tokio::time::{Instant, Interval, interval};
+
+    /// A body of which so much comes at a time.
+    struct Coming(Interval, usize);
+
+    impl hyper::body::Body for Coming {
+        type Data = bytes::Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<bytes::Bytes>, Infallible>>> {
+            ready!(self.0.poll_tick(cx));
+            Poll::Ready(Some(Ok(Frame::data(vec![7; self.1].into()))))
+        }
+    }
+
+    /// Before, who sent a byte each 9 s had a piece's memory for as long as he liked.
+    #[tokio::test(start_paused = true)]
+    async fn a_body_in_drops_ends_as_one_that_stops() {
+        const EACH: Duration = Duration::from_secs(9);
+        for (len, ends) in [(1, true), (MOVED_MIN, false)] {
+            let mut bytes = Incoming::new(Body::new(Coming(interval(EACH), len)));
+            let (since, mut came) = (Instant::now(), 0);
+            let failure = loop {
+                match bytes.next().await {
+                    Ok(more) => assert!(more),
+                    Err(failure) => break Some(failure),
+                }
+                came += bytes.fill(&mut [0; MOVED_MIN]);
+                if since.elapsed() > 100 * EACH {
+                    break None;
+                }
+            };
+            assert_eq!(failure.is_some(), ends, "{came} bytes in {:?}", since.elapsed());
+            assert!(!ends || since.elapsed() <= 2 * FRAME_WITHIN, "{:?}", since.elapsed());
+        }
+    }
 }

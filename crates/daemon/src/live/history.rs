@@ -5,8 +5,11 @@
 //! before it, so that both together are bounded. What was kept is read at the start; what is no
 //! step is left out. Nothing depends on it: where it cannot be written, that is
 //! said once, and memory has it until the daemon ends.
+//!
+//! Invariant: what is told of a step is made once and shared by all who take it, however many ask.
 
 use crate::lock::Mutex;
+use bytes::Bytes;
 use node::DiskStatus;
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, OpenOptions};
@@ -31,6 +34,8 @@ pub struct Kept {
 
 struct Inner {
     steps: VecDeque<HistoryStep>,
+    /// All of them as JSON, once somebody has asked since the last one came.
+    told: Option<Bytes>,
     /// Lines of the file that is written.
     lines: usize,
     has_failed: bool,
@@ -44,7 +49,7 @@ impl Kept {
         let mut steps = VecDeque::from(before);
         steps.extend(now);
         steps.drain(..steps.len().saturating_sub(STEPS));
-        Self { state, inner: Mutex::new(Inner { steps, lines, has_failed: false }) }
+        Self { state, inner: Mutex::new(Inner { steps, told: None, lines, has_failed: false }) }
     }
 
     /// One more step.
@@ -53,6 +58,7 @@ impl Kept {
         let turns = {
             let mut inner = self.inner.lock();
             inner.steps.push_back(step);
+            inner.told = None;
             let more = inner.steps.len().saturating_sub(STEPS);
             inner.steps.drain(..more);
             inner.lines += 1;
@@ -75,10 +81,16 @@ impl Kept {
         }
     }
 
-    /// All of it.
-    pub fn told(&self) -> History {
-        let steps = self.inner.lock().steps.iter().cloned().collect();
-        History { step_seconds: STEP.as_secs(), steps }
+    /// All of it, as the JSON of a [`History`].
+    pub fn told(&self) -> Bytes {
+        let mut inner = self.inner.lock();
+        let Inner { steps, told, .. } = &mut *inner;
+        let made = || {
+            let steps = steps.iter().cloned().collect();
+            let history = History { step_seconds: STEP.as_secs(), steps };
+            serde_json::to_vec(&history).expect("messages are JSON").into()
+        };
+        told.get_or_insert_with(made).clone()
     }
 }
 
@@ -127,9 +139,24 @@ mod tests {
         HistoryStep { at_seconds, disks: vec![step] }
     }
 
+    fn steps(kept: &Kept) -> Vec<HistoryStep> {
+        serde_json::from_slice::<History>(&kept.told()).unwrap().steps
+    }
+
+    /// Thousands of answers that nobody takes are one in memory.
+    #[test]
+    fn what_is_told_of_a_step_is_made_once() {
+        let kept = Kept::new(None);
+        kept.add(at(1));
+        let (one, other) = (kept.told(), kept.told());
+        assert_eq!(one.as_ptr(), other.as_ptr());
+        kept.add(at(2));
+        assert_eq!(steps(&kept), [at(1), at(2)]);
+    }
+
     /// The first and the last step; those between them must be there, each once.
     fn seen(kept: &Kept) -> (u64, u64) {
-        let steps = kept.told().steps;
+        let steps = steps(kept);
         let (first, last) = (steps[0].at_seconds, steps[steps.len() - 1].at_seconds);
         assert_eq!(steps.len() as u64, last - first + 1, "from {first} to {last}");
         for (n, step) in (first..).zip(steps) {
@@ -144,7 +171,7 @@ mod tests {
         let state = dir.path().join("pool");
         let last = 3 * STEPS as u64 + 7;
         let kept = Kept::new(Some(state.clone()));
-        assert!(kept.told().steps.is_empty());
+        assert!(steps(&kept).is_empty());
         (1..=last).for_each(|n| kept.add(at(n)));
         assert_eq!(seen(&kept), (last - STEPS as u64 + 1, last));
         // A crash in the middle of a line.
@@ -167,7 +194,7 @@ mod tests {
         let kept = Kept::new(Some(file));
         kept.add(at(1));
         kept.add(at(2));
-        assert_eq!(kept.told().steps, [at(1), at(2)]);
+        assert_eq!(steps(&kept), [at(1), at(2)]);
         assert!(kept.inner.lock().has_failed);
     }
 }

@@ -39,7 +39,7 @@ pub async fn serve(connection: TcpStream, stranger: Place, house: House, gate: G
                 (ends, handshake)
             }
         };
-        let chosen = negotiate(&mut ends, handshake, &offer).await?;
+        let chosen = negotiate(&mut ends, handshake, &offer, &stranger).await?;
         Ok::<_, Over>((ends, chosen))
     };
     let come = tokio::select! {

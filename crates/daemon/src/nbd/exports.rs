@@ -5,8 +5,27 @@ use crate::scope;
 use crate::view;
 use node::permission::may;
 use node::{Act, Priority};
+use store::VOLUME_NAME_MAX;
 use token::{Grant, Verb};
 use wire::nbd::handshake::{self, Exports};
+
+/// What may stand behind a volume's name.
+const WORDS: [(&str, Option<Priority>); 4] = [
+    ("ro", None),
+    ("interactive", Some(Priority::Interactive)),
+    ("normal", Some(Priority::Normal)),
+    ("background", Some(Priority::Background)),
+];
+/// The longest name of an export: a volume's, and each of the words once. In a longer one, or behind
+/// more words, no volume is looked for: each word is one more look at the pool.
+const NAME_MAX: usize = {
+    let (mut len, mut at) = (VOLUME_NAME_MAX, 0);
+    while at < WORDS.len() {
+        len += "@".len() + WORDS[at].0.len();
+        at += 1;
+    }
+    len
+};
 
 /// All exports, for one user.
 pub struct Offer<'a> {
@@ -48,16 +67,14 @@ impl Export {
         (user, owner): (u32, OwnerOf<'_>),
         only: &dyn Fn() -> Option<String>,
     ) -> Option<Self> {
+        if name.len() > NAME_MAX {
+            return None;
+        }
         let mut readings = vec![(name, false, None)];
         let (mut left, mut is_read_only, mut priority) = (name, false, None);
-        while let Some((before, word)) = left.rsplit_once('@') {
-            let stated = match word {
-                "ro" => None,
-                "interactive" => Some(Priority::Interactive),
-                "normal" => Some(Priority::Normal),
-                "background" => Some(Priority::Background),
-                _ => break,
-            };
+        while readings.len() <= WORDS.len() {
+            let Some((before, word)) = left.rsplit_once('@') else { break };
+            let Some(&(_, stated)) = WORDS.iter().find(|(known, _)| *known == word) else { break };
             is_read_only |= stated.is_none();
             priority = priority.or(stated);
             left = before;
@@ -142,6 +159,7 @@ impl Exports for Offer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     /// The address of a volume `zz@ro` was that of `zz`, and writes to `zz@interactive` went there.
     #[test]
@@ -179,5 +197,29 @@ mod tests {
         assert_eq!(read_by(2, "cam@ro"), is("cam@ro", false, None, ""));
         assert_eq!(read("him@ro"), is("him@ro", false, None, ""));
         assert_eq!(read("zz@"), None);
+    }
+
+    /// Before, a name of 4,096 bytes was 1,365 looks at the pool, which others waited for.
+    #[test]
+    fn a_name_of_many_words_is_a_few_looks_at_the_pool() {
+        let volumes = ["zz", "zz@ro@ro@ro@ro@ro@ro"];
+        let longest = "x".repeat(VOLUME_NAME_MAX);
+        let looks = Cell::new(0);
+        let read = |name: &str| {
+            looks.set(0);
+            let owner = |name: &str| {
+                looks.set(looks.get() + 1);
+                (volumes.contains(&name) || name == longest).then_some(1)
+            };
+            let export = Export::read(name, (1, &owner), &|| None);
+            (export.map(|export| export.volume), looks.get())
+        };
+        assert_eq!(read(&format!("zz{}", "@ro".repeat(1364))), (None, 0));
+        assert_eq!(read(&format!("zz{}", "@ro".repeat(90))), (None, 5));
+        assert_eq!(read("zz@ro@ro@ro@ro"), (Some("zz".into()), 5));
+        assert_eq!(read("zz@ro@ro@ro@ro@ro"), (None, 5), "more words than there are");
+        assert_eq!(read("zz@ro@ro@ro@ro@ro@ro@background").0.as_deref(), Some(volumes[1]));
+        let all = format!("{longest}@ro@interactive@normal@background");
+        assert_eq!((all.len(), read(&all).0), (NAME_MAX, Some(longest.clone())));
     }
 }
