@@ -2,6 +2,7 @@
 //! `fsync` has answered is there, whatever the others did at that moment.
 
 use super::*;
+use client::Durable;
 use std::io;
 use std::sync::atomic::AtomicBool;
 
