@@ -112,7 +112,7 @@ fn request(kind: u16, len: u32) -> Vec<u8> {
 }
 
 impl Door {
-    /// A write of 4 KiB to the beginning of the volume, as it is sent.
+    /// A write to the beginning of the volume, as it is sent.
     fn write(self) -> Vec<u8> {
         let (len, bytes) = (4096, [2; 4096]);
         match self {
@@ -123,9 +123,11 @@ impl Door {
                 [&head[..], &bytes].concat()
             }
             Self::Http => {
+                // More than is read before the request is begun: the end behind a short body is found first,
+                // and nothing is begun.
                 let head = "PUT /v1/volumes/v/data HTTP/1.1\r\nhost: x\r\n\
-                            content-range: bytes 0-4095/*\r\ncontent-length: 4096\r\n\r\n";
-                [head.as_bytes(), &bytes].concat()
+                            content-range: bytes 0-65535/*\r\ncontent-length: 65536\r\n\r\n";
+                [head.as_bytes(), &[2; 65_536]].concat()
             }
         }
     }

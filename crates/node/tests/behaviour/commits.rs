@@ -109,7 +109,7 @@ fn a_change_that_is_refused_as_busy_was_not_made() {
     // One that is refused for itself has given its place back.
     for _ in 0..limits::WAITERS_MAX {
         let refused = driver.begin_as(user(), create("film", Bytes::MIB, Placement::default()));
-        assert!(matches!(driver.answer(refused), Some(Err(Error::Store(_)))));
+        assert!(matches!(driver.answer(refused), Some(Err(Error::VolumeExists { .. }))));
     }
     for change in changes() {
         let made = driver.begin_as(user(), change);
