@@ -15,6 +15,7 @@ use crate::ends::Whole;
 use crate::limits::{ANSWER_TAKEN_WITHIN, CONTROL_HEAD_MAX, CONTROL_HEAD_WITHIN, LAST_WORD_WITHIN};
 use crate::lock::Mutex;
 use crate::made_room::MadeRoom;
+use crate::other_end::OtherEnd;
 use crate::page;
 use crate::player;
 use crate::pool::{Ask, Handed};
@@ -65,11 +66,11 @@ pub async fn serve(
             {
                 Ok(place) => {
                     // Until it is asked for something under contract.
-                    let lane = timely.lane(peer.uid, false);
-                    let (seat, carriage) = (Seat::new(place), Carriage::new(lane.clone()));
+                    let (lane, whole) = (timely.lane(peer.uid, false), Whole::Unix(connection));
+                    let (seat, carriage) = (Seat::new(place), Carriage::new(lane.clone(), &whole));
                     let caller = (Caller::Known(peer), carriage);
                     let (router, stopping) = (router.clone(), is_stopping.clone());
-                    lane.spawn(carry(Whole::Unix(connection), seat, router, caller, stopping));
+                    lane.spawn(carry(whole, seat, router, caller, stopping));
                 }
                 Err(why) => refuse(&connection, &full(why, &quotas.name(&peer))),
             }
@@ -105,7 +106,7 @@ pub async fn serve_tcp(
                     },
                 };
                 let Some(whole) = whole else { return };
-                let carriage = Carriage::new(lane.clone());
+                let carriage = Carriage::new(lane.clone(), &whole);
                 let bearer = Arc::new(Bearer::new(gate, lane.clone()));
                 let caller = (Caller::Bearer(bearer), carriage);
                 lane.spawn(carry(whole, seat, router, caller, stopping));
@@ -353,11 +354,13 @@ impl Turn {
     }
 }
 
-/// How the bytes of an answer go to the program.
+/// How the bytes of an answer go to the program, where it is there.
 #[derive(Clone)]
 pub struct Carriage {
     /// Which threads serve the connection.
     pub lane: Lane,
+    /// Whether it is.
+    pub other_end: Arc<OtherEnd>,
     /// What of the pool's is on its way into the socket.
     sending: Arc<Mutex<Vec<(Ask, Handed)>>>,
     /// Some of it was, so that the socket is to hold more.
@@ -367,9 +370,10 @@ pub struct Carriage {
 }
 
 impl Carriage {
-    fn new(lane: Lane) -> Self {
-        let has_bodies = Arc::new(AtomicBool::new(false));
-        Self { lane, sending: Arc::default(), has_bodies, room: MadeRoom::default() }
+    fn new(lane: Lane, connection: &Whole) -> Self {
+        let other_end = Arc::new(OtherEnd::of(connection));
+        let (sending, has_bodies) = (Arc::default(), Arc::new(AtomicBool::new(false)));
+        Self { lane, other_end, sending, has_bodies, room: MadeRoom::default() }
     }
 
     /// These bytes of an answer, which the pool handed out then, go into the socket next.
@@ -430,6 +434,12 @@ impl Taken {
     }
 }
 
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.carriage.other_end.ends();
+    }
+}
+
 impl AsyncRead for Taken {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -484,6 +494,7 @@ impl AsyncWrite for Taken {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.carriage.other_end.ends();
         // Over TLS the end is said too, and who does not read it keeps nobody waiting.
         let ended = Pin::new(&mut self.connection).poll_shutdown(cx);
         if ended.is_pending() { self.wait(cx) } else { ended }

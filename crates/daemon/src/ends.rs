@@ -7,6 +7,7 @@ use crate::lock::Mutex;
 use crate::timely::socket::{Reading, Writing};
 use crate::tls::TlsStream;
 use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -91,6 +92,23 @@ pub enum Whole {
     Tcp(TcpStream),
     /// Encrypted.
     Secret(Box<TlsStream<TcpStream>>),
+}
+
+impl Whole {
+    /// Its other end is on this machine, and no TCP lies between.
+    pub fn is_local(&self) -> bool {
+        matches!(self, Self::Unix(_))
+    }
+}
+
+impl AsFd for Whole {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(connection) => connection.as_fd(),
+            Self::Tcp(connection) => connection.as_fd(),
+            Self::Secret(connection) => connection.get_ref().0.as_fd(),
+        }
+    }
 }
 
 /// Reads by whichever it is.

@@ -230,7 +230,7 @@ async fn data_put(
     ConnectInfo(peer): ConnectInfo<crate::quotas::Peer>,
     Text(name): Text,
     urgency: Result<Query<Urgency>, QueryRejection>,
-    Extension(turn): Extension<Turn>,
+    (Extension(turn), Extension(carriage)): (Extension<Turn>, Extension<Carriage>),
     asked: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
@@ -242,7 +242,8 @@ async fn data_put(
     }
     let place = conditions::place(&asked)?;
     let (known, name) = (found.known.clone(), found.name.clone());
-    let written = write::write(&control, &peer, found, place, priority, (body, turn)).await;
+    let sent = write::Sent { body, turn, other_end: carriage.other_end };
+    let written = write::write(&control, &peer, found, place, priority, sent).await;
     let after = written.and_then(|()| Found::new(&control, &peer, known, Act::Write));
     let after = after.map_err(|failure| match is_gone(&failure) {
         true => Failure::from(node::Error::OtherVolume { name }),

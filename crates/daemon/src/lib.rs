@@ -39,6 +39,7 @@ mod made_room;
 mod metrics;
 mod nbd;
 pub mod notify;
+mod other_end;
 mod overview;
 mod pace;
 mod page;

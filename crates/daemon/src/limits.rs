@@ -33,7 +33,7 @@ pub const CONNECTIONS_PER_USER_DIVISOR: usize = 2;
 pub const CONNECTIONS_BY_TOKEN_DIVISOR: usize = 4;
 /// So many of them are only for root and the daemon's own user, who look after it.
 pub const CONNECTIONS_FOR_ADMINISTRATORS: usize = 16;
-/// Descriptors that a connection may need: its socket, once more while it is full, and the two
+/// Descriptors that a connection may need: its socket, once more while it is full or for HTTP, and the two
 /// pieces of memory of a window or the two descriptors of a file.
 pub const DESCRIPTORS_PER_CONNECTION: usize = 4;
 /// Descriptors for all else: disks, the runtime, streams whose program has not come yet.
@@ -117,8 +117,6 @@ pub const FRAME_WITHIN: Duration = Duration::from_secs(10);
 /// A program that does not take an answer for so long is let go, for the same reason. What is in
 /// the socket counts as taken, and the system tells of room there when a part of it is free.
 pub const ANSWER_TAKEN_WITHIN: Duration = Duration::from_secs(30);
-/// A program may well have gone while its request has waited for so long.
-pub const WAITED_LONG: units::Duration = units::Duration::from_millis(10);
 /// In each of these two times so many bytes move at least, or all that are left: a slow link moves
 /// more, and who sends single bytes does not keep the memory for ever.
 pub const MOVED_MIN: usize = 4 << 10;

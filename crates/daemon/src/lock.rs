@@ -11,6 +11,10 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
+/// What a panic was, for the last line that is said. It may have begun elsewhere, on a thread that drops
+/// its tasks with it.
+const HELD: &str = "while a task had a lock";
+
 /// A value behind a lock that may be held while its task waits for something else.
 #[derive(Default)]
 pub struct AsyncMutex<T>(tokio::sync::Mutex<T>);
@@ -43,8 +47,9 @@ impl<T> DerefMut for AsyncGuard<'_, T> {
 }
 impl<T> Drop for AsyncGuard<'_, T> {
     fn drop(&mut self) {
-        // Tasks change threads, but only a task that panics is dropped by a thread that does.
-        engine::Fatal::end_if_panicking("under a lock");
+        // Tasks change threads, but only a task that panics is dropped by a thread that does, or by one whose
+        // panic takes its runtime with it: its text says where that was.
+        engine::Fatal::end_if_panicking(HELD);
     }
 }
 
@@ -115,7 +120,7 @@ impl<U> Waiting<U> {
 impl<U> Drop for Turn<U> {
     fn drop(&mut self) {
         let Some(all) = self.0.take() else { return };
-        engine::Fatal::end_if_panicking("under a lock");
+        engine::Fatal::end_if_panicking(HELD);
         loop {
             let next = {
                 let mut waiting = all.lock();
@@ -207,5 +212,40 @@ mod tests {
         const SIGABRT: i32 = 6;
         assert_eq!(output.status.signal(), Some(SIGABRT), "{said}");
         assert!(said.contains("planted under a lock"), "{said}");
+    }
+    /// A failed assertion of a test drops its runtime, and with it what its tasks hold. Before, the last
+    /// line was all that was said: the message was with the harness, which ended with the process.
+    #[test]
+    fn a_panic_elsewhere_is_told_by_what_it_takes_with_it() {
+        const END: &str = "SLACKLINE_TEST_END_ELSEWHERE";
+        if let Ok(held) = std::env::var(END) {
+            engine::keep_panics();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(async {
+                let (value, turns) = (AsyncMutex::new(1), Turns::<&str>::default());
+                tokio::spawn(async move {
+                    let _held = match &*held {
+                        "a guard" => (Some(value.lock().await), None),
+                        _ => (None, Some(turns.turn("one").await)),
+                    };
+                    std::future::pending::<()>().await;
+                });
+                tokio::task::yield_now().await;
+                panic!("planted elsewhere");
+            });
+        }
+        let this = "lock::tests::a_panic_elsewhere_is_told_by_what_it_takes_with_it";
+        for held in ["a guard", "a turn"] {
+            // What it says is kept by its harness.
+            let mut again = Command::new(std::env::current_exe().unwrap());
+            let output = again.args(["--exact", this]).env(END, held).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            const SIGABRT: i32 = 6;
+            assert_eq!(output.status.signal(), Some(SIGABRT), "{held}: {said}");
+            assert!(
+                said.contains("lock.rs:") && said.contains("planted elsewhere"),
+                "{held}: {said}"
+            );
+        }
     }
 }

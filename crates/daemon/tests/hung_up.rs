@@ -5,15 +5,19 @@
 //! Judged by what has come to the pool when the daemon has closed every such connection.
 
 use crate::nbd::{Nbd, WRITE, ZEROES};
-use crate::support::{Fake, Running, contract};
+use crate::support::{Fake, Running, Volume, contract};
 use client::units::Bytes;
 use daemon::config::SocketMode;
-use daemon::quotas::{Quotas, Rules, Whole};
-use daemon::serve::ServeOptions;
+use daemon::quotas::{Quotas, Rules, Whole, own_uid};
+use daemon::serve::{ServeOptions, Serving};
+use daemon::socket::Claim;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::MutexGuard;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, MutexGuard};
+use wire::frame::{Head, VERSION};
+use wire::nbd::transmission::Request;
 
 /// Control requests of one user that are served at once.
 const AT_ONCE: usize = 32;
@@ -52,7 +56,7 @@ fn writes(pool: &Fake) -> usize {
 #[test]
 fn a_write_that_waited_is_not_carried_out_for_a_client_that_has_gone() {
     let waits = || std::thread::sleep(std::time::Duration::from_millis(30));
-    for zeroes in [false, true] {
+    for door in [Door::Nbd, Door::Zeroes, Door::Http] {
         // A user's requests have 8 MiB together.
         let whole = Whole { memory: Bytes::mib(32), space: Bytes::mib(100) };
         let quotas = Quotas::new(&Rules::default(), whole, vec![]);
@@ -65,17 +69,21 @@ fn a_write_that_waited_is_not_carried_out_for_a_client_that_has_gone() {
             state.volumes.get_mut("v").unwrap().size = 4 << 20;
         }
         let socket = wire::socket::nbd_path(daemon.client.socket());
-        let mut client = Nbd::open(&socket, "v", false).unwrap();
+        let mut client = match door {
+            Door::Http => UnixStream::connect(daemon.client.socket()).unwrap(),
+            _ => Nbd::open(&socket, "v", false).unwrap().socket,
+        };
         let mut other = Nbd::open(&socket, "v", false).unwrap();
-        let begun = if zeroes {
-            client.begin(ZEROES, 0, 0, 2 << 20, &[]);
+        let begun = if door == Door::Zeroes {
+            // Piece by piece.
+            client.write_all(&request(ZEROES, 2 << 20)).unwrap();
             1
         } else {
             for _ in 0..8 {
                 other.begin(WRITE, 0, 0, 1 << 20, &vec![1; 1 << 20]);
             }
             drop(pool.wait(|state| state.held_writes.len() == 8));
-            client.begin(WRITE, 0, 0, 4096, &[2; 4096]);
+            client.write_all(&door.write()).unwrap();
             8
         };
         drop(pool.wait(|state| state.held_writes.len() == begun));
@@ -86,7 +94,120 @@ fn a_write_that_waited_is_not_carried_out_for_a_client_that_has_gone() {
         pool.release();
         waits();
         daemon.stop().unwrap();
-        assert_eq!(writes(&pool), begun);
+        assert_eq!(writes(&pool), begun, "{door:?}");
+    }
+}
+
+/// By which a client writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Door {
+    Nbd,
+    Zeroes,
+    Data,
+    Http,
+}
+
+fn request(kind: u16, len: u32) -> Vec<u8> {
+    Request { flags: 0, kind, cookie: 1, offset: 0, len }.encode().to_vec()
+}
+
+impl Door {
+    /// A write to the beginning of the volume, as it is sent.
+    fn write(self) -> Vec<u8> {
+        let (len, bytes) = (4096, [2; 4096]);
+        match self {
+            Self::Nbd => [&request(WRITE, len)[..], &bytes].concat(),
+            Self::Zeroes => request(ZEROES, len),
+            Self::Data => {
+                let head = Head::WriteAt { tag: 1, offset: Bytes::ZERO }.encode(bytes.len());
+                [&head[..], &bytes].concat()
+            }
+            Self::Http => {
+                // More than is read before the request is begun: the end behind a short body is found first,
+                // and nothing is begun.
+                let head = "PUT /v1/volumes/v/data HTTP/1.1\r\nhost: x\r\n\
+                            content-range: bytes 0-65535/*\r\ncontent-length: 65536\r\n\r\n";
+                [head.as_bytes(), &[2; 65_536]].concat()
+            }
+        }
+    }
+
+    /// A connection on which the daemon waits for a request.
+    fn open(self, socket: &Path) -> UnixStream {
+        match self {
+            Self::Nbd | Self::Zeroes => {
+                Nbd::open(&wire::socket::nbd_path(socket), "v", false).unwrap().socket
+            }
+            Self::Data => {
+                let hello = Head::HelloVolume { version: VERSION, priority: None, writer: None };
+                let mut connection = UnixStream::connect(wire::socket::data_path(socket)).unwrap();
+                connection.write_all(&hello.encode(1)).unwrap();
+                connection.write_all(b"v").unwrap();
+                let mut welcome = [0; wire::frame::HEAD_LEN];
+                connection.read_exact(&mut welcome).unwrap();
+                connection
+            }
+            Self::Http => UnixStream::connect(socket).unwrap(),
+        }
+    }
+}
+
+/// A daemon that serves in the tasks of the thread that calls, and its control socket: while that thread
+/// does anything else it stands still.
+async fn standing_still(pool: &Arc<Fake>, directory: &Path) -> PathBuf {
+    let socket = directory.join("s.sock");
+    let (listening, is_listening) = tokio::sync::oneshot::channel::<()>();
+    let (serving, at) = (Arc::clone(pool), socket.clone());
+    tokio::spawn(async move {
+        let claim = Claim::new(&at).unwrap();
+        // Polled for the first time after the sockets are there.
+        let stop = async move {
+            listening.send(()).unwrap();
+            std::future::pending().await
+        };
+        let mode = SocketMode(0o600);
+        let options = ServeOptions { timely: Serving::WithOthers, ..ServeOptions::from(mode) };
+        daemon::serve::serve(serving, &claim, options, stop).await
+    });
+    is_listening.await.unwrap();
+    socket
+}
+
+/// A daemon that stood still (it was stopped, or its machine had no processor for it) finds what was sent
+/// to it before, and cannot know how long that has lain there: who has gone since may have written anew,
+/// by a connection that is served first. Before, a write counted as one that had waited only from when it
+/// was read.
+#[tokio::test(flavor = "current_thread")]
+async fn a_write_that_lay_in_the_socket_is_not_carried_out_for_a_client_that_has_gone() {
+    let pool = Arc::new(Fake::default());
+    let ownership = node::Ownership { uid: own_uid(), gid: 0, mode: 0o666 };
+    let volume = Volume { size: 1 << 20, ownership, ..Volume::default() };
+    pool.state().volumes.insert("v".into(), volume);
+    let directory = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+    let socket = standing_still(&pool, directory.path()).await;
+    let goes_on = || tokio::time::sleep(std::time::Duration::from_millis(30));
+    for door in [Door::Nbd, Door::Zeroes, Door::Data, Door::Http] {
+        for has_gone in [true, false] {
+            let before = writes(&pool);
+            let at = socket.clone();
+            let open = move || door.open(&at);
+            let mut client = tokio::task::spawn_blocking(open).await.unwrap();
+            goes_on().await; // until it waits for what comes
+            client.write_all(&door.write()).unwrap();
+            // Who only sends nothing more may wait for the answer.
+            let _waits = match has_gone {
+                true => {
+                    drop(client);
+                    None
+                }
+                false => {
+                    client.shutdown(Shutdown::Write).unwrap();
+                    Some(client)
+                }
+            };
+            goes_on().await;
+            assert_eq!(writes(&pool) - before, usize::from(!has_gone), "{door:?}");
+        }
     }
 }
 

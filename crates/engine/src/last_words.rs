@@ -5,10 +5,16 @@
 //! nobody is served, and the process does not end, either. So a thread of its own writes it, and is
 //! waited for only so long.
 //!
+//! The last line repeats the thread's last panic. The process may end by one that began elsewhere, and
+//! whoever keeps what a test has said, to print it when the test has ended, loses that with the process.
+//!
 //! Invariant: what is said from a panic to the end of the process takes two seconds at most.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::cell::RefCell;
 use std::io::{self, Stderr, Write};
+use std::panic::PanicHookInfo;
+use std::sync::Once;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -19,10 +25,40 @@ pub(crate) const LAST_LINE_WITHIN: Duration = Duration::from_millis(400);
 
 const _: () = assert!(MESSAGE_WITHIN.as_millis() + LAST_LINE_WITHIN.as_millis() < 2_000);
 
+thread_local! {
+    /// The thread's last panic, where a hook keeps them.
+    static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+fn keep(panic: &PanicHookInfo<'_>) {
+    let text = panic.to_string().replace('\n', " ");
+    // A thread that ends, or panics in the midst of this, keeps none.
+    let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = Some(text)));
+}
+
+/// The thread's last panic and its place, in one line, where it was kept.
+pub(crate) fn last() -> Option<String> {
+    LAST.try_with(|last| last.try_borrow_mut().ok().and_then(|mut last| last.take())).ok().flatten()
+}
+
+/// From now on every panic in this process is kept for the last line, beside what is said of it already.
+/// For tests: [`say_panics_in_time`] does so as well.
+pub fn keep_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let says = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            keep(panic);
+            says(panic);
+        }));
+    });
+}
+
 /// From now on every panic in this process is said in this way. For a process that ends by a panic
 /// under a lock, to be started again; others keep Rust's own message.
 pub fn say_panics_in_time() {
     std::panic::set_hook(Box::new(|panic| {
+        keep(panic);
         let thread = std::thread::current();
         let message = format!("\nthread '{}' {panic}\n", thread.name().unwrap_or("<unnamed>"));
         // What the frames are called is looked up where it is written, and not under a lock.

@@ -58,7 +58,7 @@ pub use drives::pool_drives;
 pub use error::PoolError;
 pub use first_gap::first_gap;
 pub use host_file::{BlockDevice, Buffer, FileError, HostFile};
-pub use last_words::say_panics_in_time;
+pub use last_words::{keep_panics, say_panics_in_time};
 pub use lateness::HostLateness;
 pub use lock::{Condvar, Fatal, Mutex, MutexGuard};
 pub use on_disk::on_a_disks_thread;

@@ -48,11 +48,12 @@ impl Fatal {
             return; // the test hears of the panic
         }
         if std::thread::panicking() {
+            let last = last_words::last().map(|last| format!("; {last}")).unwrap_or_default();
             // Where standard error is gone, or takes nothing, the process ends all the same.
             last_words::say(last_words::LAST_LINE_WITHIN, move |mut to| {
                 writeln!(
                     to,
-                    "slackline: that was a panic {what}: this process ends, to be started again"
+                    "slackline: that was a panic {what}: this process ends, to be started again{last}"
                 )
             });
             std::process::abort();

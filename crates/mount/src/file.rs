@@ -314,6 +314,9 @@ impl File {
 
     /// Makes a range read as zeros. The file stays as long as it is, and takes no more space than before:
     /// where it reads as zeros already nothing is written, since a thin volume may have no place there.
+    ///
+    /// Another door may cut it between the last look at its length and the zeros: then it ends behind them
+    /// again. Nobody can tell here who has made it end there, so that it is not cut back.
     pub fn clear(&self, ways: &Connections, offset: u64, len: u64) -> Ended<()> {
         let (end, mut at) = (offset.saturating_add(len), offset);
         let (mut bytes, zeros) = (Vec::new(), vec![0; EXTENT as usize]);
@@ -325,13 +328,26 @@ impl File {
                 break;
             }
             if found.iter().any(|&byte| byte != 0) {
-                let zeros = &zeros[..piece as usize];
-                let write = || ways.transfer(self.inode, |way| way.write_at(Bytes::new(at), zeros));
-                match self.overlaps.write(at..at + piece, write) {
-                    Ok(((), run)) => ways.unsynced.note(self.inode, run),
-                    // Another door has cut it since: there is nothing any more.
-                    Err(error) if is_beyond(&error) && self.look(ways)? <= at => break,
-                    Err(error) => return Err(errno(&error)),
+                let there = self.overlaps.write(at..at + piece, || {
+                    let _writes = self.shared();
+                    // It may have been cut since it was read.
+                    let there = self.look(ways)?.saturating_sub(at).min(piece);
+                    if there == 0 {
+                        return Ok(0);
+                    }
+                    let zeros = &zeros[..there as usize];
+                    match ways.transfer(self.inode, |way| way.write_at(Bytes::new(at), zeros)) {
+                        Ok(((), run)) => {
+                            ways.unsynced.note(self.inode, run);
+                            Ok(there)
+                        }
+                        // Another door has cut it since: there is nothing any more.
+                        Err(error) if is_beyond(&error) && self.look(ways)? <= at => Ok(0),
+                        Err(error) => Err(errno(&error)),
+                    }
+                })?;
+                if there < piece {
+                    break;
                 }
             }
             at += piece;
@@ -393,4 +409,99 @@ pub fn patiently<T>(call: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
         }
     }
     call()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use client::Client;
+    use std::io::{Read, Write};
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use wire::frame::{HEAD_LEN, Head, VERSION};
+
+    const LENGTH: u64 = 8192;
+
+    /// Plays the daemon: a volume that is not all zeros, which another door cuts while it is read.
+    struct Fake {
+        file: File,
+        length: AtomicU64,
+        cut_to: u64,
+        /// The end of each write, and whether a cut by this door would have waited for it.
+        writes: Mutex<Vec<(u64, bool)>>,
+    }
+
+    impl Fake {
+        fn answer(&self, mut connection: UnixStream) {
+            let mut asked = [0; 4096];
+            let len = connection.read(&mut asked).unwrap();
+            let length = self.length.load(Ordering::SeqCst);
+            let body = match asked[..len].starts_with(b"POST /v1/file ") {
+                true => format!(
+                    r#"{{"file": {{"number": 1, "name": "v", "kind": "volume", "size_bytes": 1048576,
+                    "length_bytes": {length}, "owner": {{"uid": 0, "user": "root", "gid": 0,
+                    "group": "root", "mode": "0644"}}}}}}"#
+                ),
+                false => r#"{"status": "ok", "pool": "fake", "version": "0"}"#.into(),
+            };
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+            connection.write_all(&[head.as_bytes(), body.as_bytes()].concat()).unwrap();
+        }
+
+        /// None where the connection ends.
+        fn carry(&self, connection: &mut UnixStream) -> Option<()> {
+            let mut head = [0; HEAD_LEN];
+            connection.read_exact(&mut head).ok()?;
+            let (head, len) = Head::decode(&head).unwrap();
+            connection.read_exact(&mut vec![0; len]).unwrap();
+            let (head, body) = match head {
+                Head::ReadAt { tag, len, .. } => {
+                    self.length.store(self.cut_to, Ordering::SeqCst);
+                    (Head::ReadDone { tag }, vec![7; len.as_usize()])
+                }
+                Head::WriteAt { tag, offset } => {
+                    let waits = self.file.order.try_write().is_err();
+                    locked(&self.writes).push((offset.get() + len as u64, waits));
+                    (Head::WriteDone { tag }, Vec::new())
+                }
+                _ => {
+                    let (offset, len) = (Bytes::ZERO, Bytes::MIB);
+                    (Head::Welcome { version: VERSION, offset, len }, Vec::new())
+                }
+            };
+            connection.write_all(&[&head.encode(body.len())[..], &body].concat()).unwrap();
+            Some(())
+        }
+    }
+
+    /// Before, the zeros were as long as the file had been when it was read, and made it so long again;
+    /// and a cut by this door did not wait for them.
+    #[test]
+    fn a_file_that_is_cut_while_it_is_cleared_stays_cut() {
+        for cut_to in [0, 4096, LENGTH] {
+            let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
+            let control = dir.path().join("s.sock");
+            let answering = UnixListener::bind(&control).unwrap();
+            let carrying = UnixListener::bind(wire::socket::data_path(&control)).unwrap();
+            let (file, length) = (File::new(1, LENGTH, 1 << 20), AtomicU64::new(LENGTH));
+            let daemon = Arc::new(Fake { file, length, cut_to, writes: Mutex::default() });
+            // They wait for the next connection until the process ends.
+            let fake = Arc::clone(&daemon);
+            std::thread::spawn(move || {
+                answering.incoming().for_each(|connection| fake.answer(connection.unwrap()));
+            });
+            let fake = Arc::clone(&daemon);
+            std::thread::spawn(move || {
+                for connection in carrying.incoming() {
+                    let mut connection = connection.unwrap();
+                    while fake.carry(&mut connection).is_some() {}
+                }
+            });
+            let ways = Connections::new(Client::at(&control), 1);
+            daemon.file.clear(&ways, 0, LENGTH).unwrap();
+            let wanted = if cut_to == 0 { Vec::new() } else { vec![(cut_to, true)] };
+            assert_eq!(*locked(&daemon.writes), wanted, "cut to {cut_to}");
+        }
+    }
 }

@@ -221,17 +221,17 @@ impl Node {
             | Op::VolumeTimes { .. }
             | Op::VolumeCopied { .. }
             | Op::VolumeDelete { .. } => {
-                let changed = self.change_volume(now, who, op);
-                self.change(now, (ticket, who.uid), changed);
+                let asked = (ticket, who.uid);
+                self.change(now, asked, |node| node.change_volume(now, who, op));
             }
             Op::Staged(op) => {
-                let changed = self.change_volume(now, who, *op);
-                self.staged(now, (ticket, who.uid), changed);
+                self.staged(now, who, ticket, *op);
             }
             Op::VolumeService { name, service } => {
-                let served =
-                    self.with_memory(now, |node| node.serve_and_keep(now, who, &name, service));
-                self.change(now, (ticket, who.uid), served.map(|()| Reply::Done));
+                self.change(now, (ticket, who.uid), |node| {
+                    let serve = |node: &mut Self| node.serve_and_keep(now, who, &name, service);
+                    node.with_memory(now, serve).map(|()| Reply::Done)
+                });
             }
             Op::HandleOpen { volume, service } => {
                 let opened =
@@ -326,17 +326,22 @@ impl Node {
                 self.sync_volume(now, (ticket, who.uid), &volume, told)
             }
             Op::ProfileSet { disk, profile } => {
-                let set = self.set_profile(now, disk, &profile);
-                self.change(now, (ticket, who.uid), set.map(|()| Reply::Done));
+                self.change(now, (ticket, who.uid), |node| {
+                    node.set_profile(now, disk, &profile).map(|()| Reply::Done)
+                });
             }
             Op::BusSet { disks, bus } => {
-                let set = self.set_bus(now, &disks, bus.as_deref());
-                self.change(now, (ticket, who.uid), set.map(|()| Reply::Done));
+                self.change(now, (ticket, who.uid), |node| {
+                    node.set_bus(now, &disks, bus.as_deref()).map(|()| Reply::Done)
+                });
             }
-            Op::PolicySet { policy, keep } => match self.set_and_keep_policy(now, *policy, keep) {
-                Ok(true) => self.core.answer_when_committed(now, (ticket, who.uid), Reply::Done),
-                set => self.core.answer(ticket, set.map(|_| Reply::Done)),
-            },
+            Op::PolicySet { policy, keep } => {
+                let asked = (ticket, who.uid);
+                self.change_where(now, asked, |node| {
+                    let has_news = node.set_and_keep_policy(now, *policy, keep)?;
+                    Ok((Reply::Done, has_news))
+                });
+            }
             Op::Reprofile { disk } => {
                 let begun = self.reprofile(now, disk);
                 self.core.answer(ticket, begun.map(|()| Reply::Done));
@@ -423,11 +428,33 @@ impl Node {
         Ok(())
     }
 
-    /// Answers a change of the metadata when it is durable.
-    fn change(&mut self, now: Instant, asked: (Ticket, u32), made: Result<Reply, Error>) {
-        match made {
-            Ok(reply) => self.core.answer_when_committed(now, asked, reply),
-            Err(error) => self.core.answer(asked.0, Err(error)),
+    /// Makes a change of the metadata, and answers it when it is durable.
+    fn change(
+        &mut self,
+        now: Instant,
+        asked: (Ticket, u32),
+        make: impl FnOnce(&mut Self) -> Result<Reply, Error>,
+    ) {
+        self.change_where(now, asked, |node| Ok((make(node)?, true)));
+    }
+
+    /// The same, where the change itself says whether its answer waits for a commit. His place among
+    /// those who wait is asked for before it: who is refused as busy has changed nothing.
+    pub(crate) fn change_where(
+        &mut self,
+        now: Instant,
+        (ticket, uid): (Ticket, u32),
+        make: impl FnOnce(&mut Self) -> Result<(Reply, bool), Error>,
+    ) {
+        if let Err(error) = self.core.come_for_commit(uid) {
+            return self.core.answer(ticket, Err(error));
+        }
+        match make(self) {
+            Ok((reply, true)) => self.core.answer_at_commit(now, ticket, reply),
+            ended => {
+                self.core.leave_commit(uid);
+                self.core.answer(ticket, ended.map(|(reply, _)| reply));
+            }
         }
     }
 

@@ -10,7 +10,7 @@
 use super::account::Account;
 use super::batch::Batch;
 use super::frames::{Incoming, Outgoing, Over, misplaced};
-use crate::limits::{GOODBYE_WITHIN, WAITED_LONG};
+use crate::limits::GOODBYE_WITHIN;
 use crate::lock::{Mutex, MutexGuard};
 use crate::pool::{Ask, Handed, Room};
 use crate::quotas;
@@ -158,8 +158,8 @@ async fn take_request(
             }
             input.fill(room.as_mut(), range.skip().as_usize(), body).await?;
             // Who has gone without an answer may have written anew since, by another connection: what
-            // waited here for its turn would come over that.
-            if shared.ask.0.now().saturating_since(came) > WAITED_LONG && input.is_abandoned() {
+            // waited here for its turn, or in the socket, would come over that.
+            if input.is_abandoned() {
                 return Err(Over::Gone);
             }
             // What the program takes to send its bytes is its own time.

@@ -1,9 +1,9 @@
 //! The body of a request: bytes that go into a volume.
 //!
 //! Invariants: space is there before a byte is taken, where the request says how many there are;
-//! what came before an error is written all the same, and none of it is said to be durable; what
-//! is in memory is counted as the user's (`data::account`), and is his for as long as his bytes come
-//! at a [`Pace`].
+//! what came before an error is written all the same, and none of it is said to be durable, but
+//! nothing more is written for a program that has gone; what is in memory is counted as the user's
+//! (`data::account`), and is his for as long as his bytes come at a [`Pace`].
 
 use super::Found;
 use super::conditions::Destination;
@@ -11,6 +11,7 @@ use crate::api::{Control, Failure, Resize, Staged, resized};
 use crate::control::Turn;
 use crate::data::account::{self, Account};
 use crate::limits::{FRAME_WITHIN, MOVED_MIN};
+use crate::other_end::OtherEnd;
 use crate::pace::Pace;
 use crate::pieces::{Piece, pieces};
 use crate::pool::{Ask, Room};
@@ -19,10 +20,20 @@ use axum::body::Body;
 use hyper::body::Body as _;
 use node::{Error, Priority, Target, WriteRange, calls};
 use std::pin::Pin;
+use std::sync::Arc;
 use store::EXTENT;
 use tokio::task::JoinSet;
 use units::Bytes;
 use wire::{Code, Problem};
+
+/// What a program sends.
+pub struct Sent {
+    pub body: Body,
+    /// The request's, which is ended when bytes are counted instead.
+    pub turn: Turn,
+    /// Whether the program is there.
+    pub other_end: Arc<OtherEnd>,
+}
 
 /// Takes a body into a volume, and makes it durable.
 pub async fn write(
@@ -31,7 +42,7 @@ pub async fn write(
     found: Found,
     place: Destination,
     priority: Option<Priority>,
-    (body, turn): (Body, Turn),
+    Sent { body, turn, other_end }: Sent,
 ) -> Result<(), Failure> {
     if found.status.start.is_some() {
         let what = format!(
@@ -65,7 +76,7 @@ pub async fn write(
     turn.end();
     let priority = quota.granted(priority);
     let ask = control.by(peer);
-    let writing = Writing { ask, found, priority, account: Account::new(quota) };
+    let writing = Writing { ask, found, priority, account: Account::new(quota), other_end };
     let mut bytes = Incoming::new(body);
     let range = place.offset..end;
     let (taken, came) = writing.take(&mut bytes, range, place.len.is_none()).await;
@@ -80,6 +91,7 @@ struct Writing {
     found: Found,
     priority: Option<Priority>,
     account: Account,
+    other_end: Arc<OtherEnd>,
 }
 
 type Written = Result<(), Failure>;
@@ -159,6 +171,11 @@ impl Writing {
                 other => break other,
             }
         };
+        // Who has gone without an answer may have written anew since, by another connection: what waited
+        // here for its turn, or in the socket, would come over that.
+        if self.other_end.is_abandoned() {
+            return Err(short());
+        }
         if filled > 0 {
             let range = WriteRange::new(all.offset, Bytes::new(filled as u64));
             let (ask, name, priority) = (self.ask.clone(), name.clone(), self.priority);

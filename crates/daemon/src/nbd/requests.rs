@@ -11,7 +11,7 @@ use crate::data::account::Account;
 use crate::data::batch::Batch;
 use crate::data::frames::{Outgoing, Over};
 use crate::gathers::OfUser;
-use crate::limits::{FRAME_WITHIN, WAITED_LONG, within};
+use crate::limits::{FRAME_WITHIN, within};
 use crate::lock::Mutex;
 use crate::pace;
 use crate::pieces::{Piece, pieces};
@@ -244,7 +244,7 @@ async fn take_one(
             let whole = Whole::new(cookie, durable, pieces.len() + usize::from(!is_one));
             // What the client takes to send its bytes is its own time; what it waits for its places and
             // for memory is not.
-            let (asked, mut came) = (came, came);
+            let mut came = came;
             for piece in pieces {
                 let place = place(piece.blocks().1).await;
                 let mut room = match shared.room(piece).await {
@@ -263,7 +263,7 @@ async fn take_one(
                 }
                 let begun = shared.ask.0.now();
                 pace::fill(input, bytes).await.ok_or(Over::Gone)??;
-                shared.is_there(asked)?;
+                shared.is_there()?;
                 came += shared.ask.0.now().saturating_since(begun);
                 let (shared, whole) = (again(), Arc::clone(&whole));
                 batch.push(place, async move { shared.write(came, piece, room, &whole).await });
@@ -479,17 +479,17 @@ impl Shared {
             Ok(room) => room,
             Err(error) => return Ok(Err(error)),
         };
-        self.is_there(came)?;
+        self.is_there()?;
         let range = piece.range();
         room.bytes_mut()[range.skip().as_usize()..][..piece.len as usize].fill(0);
         Ok(self.ask.write(came, self.volume.clone(), self.priority, range, room).await.0)
     }
 
-    /// Whether the client waits for what it asked for then. Who has gone without a reply may have written
-    /// anew since, by another connection: what waited here for its turn would come over that.
-    fn is_there(&self, asked: Instant) -> Result<(), Over> {
-        let has_waited = self.ask.0.now().saturating_since(asked) > WAITED_LONG;
-        match has_waited && self.lane.socket().is_none_or(|socket| socket.is_abandoned()) {
+    /// Whether the client waits for what it asked for. Who has gone without a reply may have written
+    /// anew since, by another connection: what waited here for its turn, or in the socket, would come
+    /// over that.
+    fn is_there(&self) -> Result<(), Over> {
+        match self.lane.socket().is_none_or(|socket| socket.is_abandoned()) {
             true => Err(Over::Gone),
             false => Ok(()),
         }

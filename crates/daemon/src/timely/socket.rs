@@ -149,19 +149,13 @@ impl Socket {
         }
     }
 
-    /// Whether the program at the other end has closed it. One on this machine that only sends nothing
-    /// more has not: it may wait for its answers. Of one elsewhere nobody can tell these two apart, and
-    /// it has.
+    /// Whether the program at the other end has closed it ([`is_abandoned`]).
     pub fn is_abandoned(&self) -> bool {
         let of = |half: &Input| (Arc::clone(half.watched.get_ref()), half.is_local);
-        let Some((socket, is_local)) = self.reading.lock().half.as_ref().map(of) else {
-            return true;
-        };
-        let end = if is_local { PollFlags::empty() } else { PollFlags::RDHUP };
-        let mut looks = [PollFd::new(&socket, end)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        rustix::event::poll(&mut looks, Some(&now)).is_ok_and(|found| found > 0)
-            && looks[0].revents().intersects(PollFlags::HUP | end)
+        match self.reading.lock().half.as_ref().map(of) {
+            Some((socket, is_local)) => is_abandoned(&*socket, is_local),
+            None => true,
+        }
     }
 
     /// Whether there is something to read, even if it is the end: looks again as long as `goes_on`. Who
@@ -208,6 +202,22 @@ impl Link {
         let input = Input::of(Arc::clone(&socket), is_local)?;
         Ok((input, Output { socket, is_local, threads, full: None, found_room: 0 }))
     }
+}
+
+/// Whether the program at the other end of a socket has closed it. One on this machine that only sends
+/// nothing more has not: it may wait for its answers. Of one elsewhere nobody can tell these two apart,
+/// and it has.
+///
+/// Asked before each write, however long that has waited: who has gone without an answer may have
+/// written anew since, by another connection, and what he has left in a socket would come over that.
+/// How long it lay there nobody knows, since the daemon may have stood still. It is one call of the
+/// system, of half a microsecond.
+pub fn is_abandoned(socket: impl AsFd, is_local: bool) -> bool {
+    let end = if is_local { PollFlags::empty() } else { PollFlags::RDHUP };
+    let mut looks = [PollFd::new(&socket, end)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut looks, Some(&now)).is_ok_and(|found| found > 0)
+        && looks[0].revents().intersects(PollFlags::HUP | end)
 }
 
 /// Watches one direction of a socket by the threads that one is in.

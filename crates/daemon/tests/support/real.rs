@@ -111,6 +111,7 @@ impl Real {
         serve_options: ServeOptions,
         wrap: Option<Wrap>,
     ) -> Self {
+        engine::keep_panics(); // as the fake pool does
         let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
         let devices = [device(dir.path().join("disk"))];
         Pool::create("tape", &devices, &create).unwrap();

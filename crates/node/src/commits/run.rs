@@ -60,11 +60,30 @@ impl Core {
         (ticket, uid): (Ticket, u32),
         reply: Reply,
     ) {
-        if let Err(error) = self.commits.waiters.come(uid, limits::WAITERS_MAX) {
-            return self.answer(ticket, Err(error));
+        match self.come_for_commit(uid) {
+            Ok(()) => self.answer_at_commit(now, ticket, reply),
+            Err(error) => self.answer(ticket, Err(error)),
         }
+    }
+
+    /// One more of this user's requests waits for a commit: asked for before what it changes is
+    /// changed, and followed by [`Core::answer_at_commit`] or [`Core::leave_commit`].
+    ///
+    /// # Errors
+    /// [`Error::Busy`] where he has as many as he may.
+    pub(crate) fn come_for_commit(&mut self, uid: u32) -> Result<(), Error> {
+        self.commits.waiters.come(uid, limits::WAITERS_MAX)
+    }
+
+    /// Answers one who has come when everything up to now is committed.
+    pub(crate) fn answer_at_commit(&mut self, now: Instant, ticket: Ticket, reply: Reply) {
         self.commits.waiting.push((ticket, reply));
         self.commit_soon(now);
+    }
+
+    /// One who has come waits for no commit. None can have begun in between: all of it is one step.
+    pub(crate) fn leave_commit(&mut self, uid: u32) {
+        self.commits.waiters.go(uid);
     }
 
     /// Begins a commit where one is due or somebody waits, unless one runs. One that runs in the

@@ -94,25 +94,21 @@ impl Node {
         done.map(|()| Reply::Done)
     }
 
-    /// Answers a change that the next commit makes durable; one comes soon where much waits, and
+    /// Makes a change that the next commit makes durable; one comes soon where much waits, and
     /// where more waits than a record has room for, the answer comes with it.
-    pub(crate) fn staged(
-        &mut self,
-        now: Instant,
-        (ticket, uid): (Ticket, u32),
-        made: Result<Reply, Error>,
-    ) {
-        if let Ok(reply) = &made {
-            let size = self.core.store.staged_size();
-            if size > limits::STAGED_MAX {
-                return self.core.answer_when_committed(now, (ticket, uid), reply.clone());
+    pub(crate) fn staged(&mut self, now: Instant, who: &Who, ticket: Ticket, op: Op) {
+        self.change_where(now, (ticket, who.uid), |node| {
+            let reply = node.change_volume(now, who, op)?;
+            let size = node.core.store.staged_size();
+            let waits = size > limits::STAGED_MAX;
+            if !waits {
+                node.core.changed(now);
+                if size > limits::STAGED_SOON {
+                    node.core.commit_soon(now);
+                }
             }
-            self.core.changed(now);
-            if size > limits::STAGED_SOON {
-                self.core.commit_soon(now);
-            }
-        }
-        self.core.answer(ticket, made);
+            Ok((reply, waits))
+        });
     }
 
     pub(crate) fn note_made(&mut self, volume: VolumeId) {

@@ -65,6 +65,58 @@ fn one_user_who_waits_for_very_many_commits_leaves_room_for_others() {
     assert_eq!(driver.ask(Op::Sync), Ok(Reply::Done), "nobody waits any more");
 }
 
+/// His place among those who wait is asked for first. Before, the change was made, and would be durable
+/// with the next commit, though whoever asked for it was told that the pool was busy.
+#[test]
+fn a_change_that_is_refused_as_busy_was_not_made() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(2));
+    driver.disks[0].holds = true;
+    let user = || node::Who { uid: 1, ..node::Who::root() };
+    let mut asked = vec![driver.begin_as(user(), resize("film", Bytes::mib(4)))];
+    let refused = loop {
+        let one = driver.begin_as(user(), Op::Sync);
+        if driver.is_answered(one) {
+            break driver.answer(one);
+        }
+        asked.push(one);
+    };
+    assert!(matches!(refused, Some(Err(Error::Busy { .. }))), "{refused:?}");
+    let service = || node::Service::BestEffort(Priority::Background);
+    let changes = || {
+        let serve = Op::VolumeService { name: "film".into(), service: service() };
+        let stage = Op::Staged(Box::new(resize("film", Bytes::mib(6))));
+        [
+            create("other", Bytes::MIB, Placement::default()),
+            resize("film", Bytes::mib(8)),
+            stage,
+            serve,
+        ]
+    };
+    for change in changes() {
+        let told = driver.begin_as(user(), change);
+        let refused = driver.answer(told);
+        assert!(matches!(refused, Some(Err(Error::Busy { .. }))), "{refused:?}");
+    }
+    let film = driver.node.volume("film").unwrap();
+    assert_eq!(film.size, Bytes::mib(4));
+    assert_ne!(film.service, service());
+    assert!(driver.node.volume("other").is_none());
+    driver.disks[0].holds = false;
+    for one in asked {
+        assert_eq!(driver.wait(one), Ok(Reply::Done));
+    }
+    // One that is refused for itself has given its place back.
+    for _ in 0..limits::WAITERS_MAX {
+        let refused = driver.begin_as(user(), create("film", Bytes::MIB, Placement::default()));
+        assert!(matches!(driver.answer(refused), Some(Err(Error::VolumeExists { .. }))));
+    }
+    for change in changes() {
+        let made = driver.begin_as(user(), change);
+        assert!(driver.wait(made).is_ok());
+    }
+}
+
 /// How many records since then were written under the log's contracts, and how many in the slack.
 fn classes(driver: &Driver, from: usize) -> [usize; 2] {
     let in_slack = log_writes(driver, from).filter(|done| done.report.is_none()).count();
