@@ -684,8 +684,8 @@ impl BestEffort {
     }
 
     /// The class of what an action of an operation transfers.
-    fn class_of(&self, core: &Core, operation: u64, disk: DiskIndex, action: &DiskAction) -> Class {
-        let operation = &self.operations[operation];
+    fn class_of(&self, core: &Core, id: u64, disk: DiskIndex, action: &DiskAction) -> Class {
+        let operation = &self.operations[id];
         let (holder, stated) = (operation.holder(), operation.priority);
         match action.transfer() {
             // Nobody asked for it: no contract has it.
@@ -697,8 +697,14 @@ impl BestEffort {
                 let class = core.class_of(holder, disk, at, len, direction, stated);
                 // Zeros that nobody has asked for take no turn of a contract.
                 let is_own = operation.then.is_some() || core.arena.is_zeros(action);
-                match class.task() {
-                    Some(_) if is_own => in_slack(Priority::Interactive, holder.volume),
+                let is_awaited = || self.behind.is_awaited(id);
+                match class {
+                    Class::RealTime(_) | Class::Server { .. } if is_own => {
+                        in_slack(Priority::Interactive, holder.volume)
+                    }
+                    Class::BestEffort { .. } | Class::Background if is_awaited() => {
+                        in_slack(Priority::Interactive, holder.volume)
+                    }
                     _ => class,
                 }
             }

@@ -445,18 +445,23 @@ pub fn command_noticed(
 }
 
 /// What has to be done although there will be no slack for it: a part of a record, without which nobody's bytes
-/// become durable, and then what writers have handed in. One of a disk goes next, as [`DiskQueue::insist`] says.
+/// become durable, and then what writers have handed in; of what waits in the slack only what has no turn, in
+/// which it would go otherwise. One of a disk goes next, as [`DiskQueue::insist`] says.
 pub(crate) fn insist(
     queue: &mut DiskQueue,
     now: Instant,
     waits: (Instant, Instant),
-    is_writer: impl Fn(StreamId) -> bool,
+    (is_writer, has_turn): (impl Fn(StreamId) -> bool, impl Fn(&Owner) -> bool),
 ) -> bool {
+    let is_written = |owner: &Owner| match owner {
+        Owner::Group { .. } => true,
+        Owner::Block { stream, .. } => is_writer(*stream),
+        _ => false,
+    };
     let must = |work: &Work, class: &Class| match &work.owner {
         Owner::Store { .. } => Some(0),
-        Owner::Group { .. } => matches!(class, Class::RealTime(_)).then_some(1),
-        Owner::Block { stream, .. } if is_writer(*stream) => {
-            matches!(class, Class::RealTime(_)).then_some(1)
+        owner if is_written(owner) => {
+            (matches!(class, Class::RealTime(_)) || !has_turn(owner)).then_some(1)
         }
         _ => None,
     };

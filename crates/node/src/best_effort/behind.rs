@@ -5,7 +5,7 @@
 //! bytes waits: a best-effort read for those pieces that it overlaps, behind the end of the volume for all of
 //! the write; whoever opens, serves, cuts, renames or
 //! removes the volume until none of its writes is behind; and [`Op::SyncVolume`] and [`Op::Sync`] for those
-//! that were answered before them.
+//! that were answered before them, which are served from then on as what somebody waits for.
 //!
 //! How much is behind has a bound, in writes, in runs of neighbours and in bytes, so that nobody waits long for
 //! it. A user has at the most what all
@@ -249,6 +249,15 @@ impl Behind {
 
     pub(super) fn forget(&mut self, volume: VolumeId) {
         self.failures.remove(&volume);
+    }
+
+    /// Somebody syncs, and waits for this write.
+    pub(super) fn is_awaited(&self, operation: u64) -> bool {
+        let Some(write) = self.writes.get(&operation) else { return false };
+        let on = self.volumes.get(&write.volume).expect("some of it is behind");
+        let waits =
+            |line: &VecDeque<Syncing>| line.back().is_some_and(|sync| sync.came > operation);
+        waits(&on.syncs) || waits(&self.syncs_of_all)
     }
 
     /// Some who were deferred are to be asked again.
@@ -529,6 +538,7 @@ impl BestEffort {
         of: Option<Flushed>,
     ) {
         let sync = Syncing { ticket, uid, since: now, of, came: self.next };
+        let mut lifted_to = 0;
         let behind = &mut self.behind;
         let line = match of {
             None if behind.writes.is_empty() => None,
@@ -538,9 +548,25 @@ impl BestEffort {
         match line {
             None => self.synced(core, now, sync),
             Some(line) => match behind.syncs.come(uid, limits::WAITERS_MAX) {
-                Ok(()) => line.push_back(sync),
+                Ok(()) => {
+                    lifted_to = line.back().map_or(0, |before| before.came);
+                    line.push_back(sync);
+                }
                 Err(error) => core.answer(ticket, Err(error)),
             },
+        }
+        if lifted_to < sync.came {
+            self.lift_awaited(core, now, lifted_to);
+        }
+    }
+
+    /// Somebody waits for writes that were answered, and waited until now as what nobody waits for. What is
+    /// asked of a disk for them later is [served so](Self::class_of) from the start.
+    fn lift_awaited(&self, core: &mut Core, now: Instant, from: u64) {
+        let is_new =
+            |piece: &&Piece| piece.operation >= from && self.behind.is_awaited(piece.operation);
+        for piece in self.pieces.values().filter(is_new) {
+            piece.commands.iter().for_each(|&id| core.lift(now, id, piece.extent.0));
         }
     }
 

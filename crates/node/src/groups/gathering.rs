@@ -26,7 +26,8 @@ impl Node {
         self.core.free_places_left(now);
     }
 
-    /// One block of each member that has one, full ones first.
+    /// One block of each member that has one, full ones first. Of parts as many as may be in a command: the
+    /// others are asked for again, and come before those that are asked for after them.
     fn gather(&mut self, now: Instant, id: GroupId) {
         self.take_beyond_back(now, id);
         self.core.fit_group(now, id);
@@ -54,8 +55,7 @@ impl Node {
         self.write_together(now, id, (class, cost), (&share, &items));
         for stream in waiting {
             let Some(stream) = self.streams.get(stream) else { continue };
-            // A part that was not taken waits in the slack until its stream or another asks.
-            if let (Some(group), true) = (stream.group, stream.has_full()) {
+            if let (Some(group), true) = (stream.group, stream.has_for_group(&self.core)) {
                 self.core.ask_group(now, group, stream.id);
             }
         }
@@ -107,6 +107,8 @@ impl Node {
         for item in beyond.iter().copied().flatten() {
             let command = self.write_alone(now, id.disk, item);
             self.group(id).beyond.push(command);
+            // The slack may not come.
+            self.core.ask_group(now, id, item.stream);
         }
     }
 

@@ -2,8 +2,9 @@
 
 use crate::admission::contract::{Joined, Share};
 use crate::api::{CommandId, Contract, DiskIndex, StreamId, Zone};
+use crate::limits;
 use crate::volumes::writes::Claim;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 use store::EXTENT;
@@ -27,8 +28,8 @@ pub(crate) struct Group {
     /// What its task was admitted for, with so many members.
     pub share: Share,
     pub task: Joined,
-    /// Members that have something to be written.
-    pub waiting: BTreeSet<StreamId>,
+    /// Members that have something to be written, who asked first before the others.
+    pub waiting: Vec<StreamId>,
     /// Its requests that have not ended, as far as that was looked at.
     pub running: Vec<CommandId>,
     /// Commands for which the last request had no room, and that went in the slack.
@@ -66,6 +67,11 @@ impl Groups {
     pub(crate) fn due(&self) -> Option<Instant> {
         let writes = self.all.values().filter_map(|group| group.due);
         writes.chain(self.left_due).min()
+    }
+
+    /// In so many of its requests all that its members have of blocks that are not full is written.
+    pub(crate) fn rounds_of_parts(&self, id: &GroupId) -> u64 {
+        u64::from(self.members(id)).div_ceil(limits::GROUP_PARTS_MAX as u64)
     }
 
     /// How many members a group has; none where there is no such group.

@@ -9,7 +9,6 @@ use crate::groups::group::{Group, GroupId};
 use crate::limits;
 use crate::streams::stream::Stream;
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use sched::Task;
 use store::{EXTENT, VolumeId};
@@ -188,7 +187,7 @@ impl Core {
             Some(group) => (group.share, group.task) = (share, task),
             None => {
                 let (contract, members, beyond) = (*contract, share.members, Vec::new());
-                let (waiting, running, due) = (BTreeSet::new(), Vec::new(), None);
+                let (waiting, running, due) = (Vec::new(), Vec::new(), None);
                 let group = Group { contract, members, share, task, waiting, running, beyond, due };
                 self.groups.all.insert(id, group);
             }
@@ -219,7 +218,7 @@ impl Core {
     fn is_member_no_more(&mut self, now: Instant, id: GroupId, stream: Option<StreamId>) {
         let Some(group) = self.groups.all.get_mut(&id) else { return };
         if let Some(stream) = stream {
-            group.waiting.remove(&stream);
+            group.waiting.retain(|&other| other != stream);
         }
         group.members -= 1;
         self.fit_group(now, id);

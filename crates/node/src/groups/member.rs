@@ -3,14 +3,14 @@
 use crate::api::*;
 use crate::core::Core;
 use crate::groups::command::writing;
-use crate::groups::group::{ForGroup, GroupId, Item};
+use crate::groups::group::{ForGroup, GroupId, Groups, Item};
 use crate::limits;
 use crate::streams::stream::{Partial, Slot, Stream};
 use crate::volumes::slack::in_slack;
 use crate::volumes::writes::End;
 use crate::work::Owner;
 use alloc::boxed::Box;
-use store::{Blocks, EXTENT, Settled};
+use store::{Blocks, EXTENT, Location, Settled};
 use units::{Bytes, Duration, Instant};
 
 impl Stream {
@@ -153,6 +153,29 @@ impl Stream {
     pub(crate) fn has_for_group(&self, core: &Core) -> bool {
         let waits = |partial: Partial| partial.at.is_some() && core.waits_in_slack(partial.id);
         self.has_full() || self.partial.is_some_and(waits)
+    }
+
+    /// Whether its group's next request takes this command of its, where it still waits in the slack then.
+    pub(crate) fn goes_with_group(&self, groups: &Groups, id: CommandId) -> bool {
+        let Some(group) = self.group.and_then(|group| groups.all.get(&group)) else { return false };
+        let is_placed = |partial: Partial| partial.id == id && partial.at.is_some();
+        let is_part = self.partial.is_some_and(is_placed);
+        group.beyond.contains(&id) || (is_part && group.waiting.contains(&self.id))
+    }
+
+    /// Whether something of it has to be written, or will have to be at a sync, for which there is no turn: it
+    /// waits in the slack until that comes, or others have to wait for it (`jobs/no_slack.rs`).
+    pub(crate) fn has_no_turn(&self, core: &Core) -> bool {
+        let (block, len) = (self.block_at(self.position), self.position % self.contract.block);
+        let at = core.store.locate(self.volume, block);
+        let is_over = |at: Location| !at.written.without(&Blocks::first(len)).is_empty();
+        let goes_in_place = !len.is_zero() && at.is_some_and(is_over);
+        let is_alone = |slot: &Slot| match *slot {
+            Slot::Moving(id) => core.waits_in_slack(id) && !self.goes_with_group(&core.groups, id),
+            _ => false,
+        };
+        self.group.is_some()
+            && (goes_in_place || self.window.iter().any(|(_, slot)| is_alone(slot)))
     }
 
     /// What it has for it: the oldest block that is full, or what somebody waits for of one that is not. A

@@ -9,7 +9,9 @@ impl Core {
     /// A member has something for its group's next request.
     pub(crate) fn ask_group(&mut self, now: Instant, id: GroupId, stream: StreamId) {
         let Some(group) = self.groups.all.get_mut(&id) else { return };
-        group.waiting.insert(stream);
+        if !group.waiting.contains(&stream) {
+            group.waiting.push(stream);
+        }
         self.time_group(now, id);
     }
 

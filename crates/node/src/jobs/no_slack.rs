@@ -4,7 +4,8 @@ use crate::api::*;
 use crate::core::Core;
 use crate::limits;
 use crate::node::Node;
-use crate::work;
+use crate::streams::stream::Slot;
+use crate::work::{self, Owner};
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use units::Instant;
@@ -35,10 +36,24 @@ impl Node {
         }
         let waits = [limits::INSIST_WITHIN, limits::INSIST_ANYWAY_WITHIN];
         let [never, none] = waits.map(|within| now.saturating_sub(within));
-        let (streams, mut went) = (&self.streams, false);
+        let (streams, groups, mut went) = (&self.streams, &self.core.groups, false);
+        // A member of a group has no turn of its own: what does not go with its group's has none at all.
+        let has_turn = |owner: &Owner| {
+            match owner {
+            Owner::Block { stream, .. } => {
+                streams.get(*stream).is_some_and(|stream| stream.group.is_none())
+            }
+            Owner::Group { items } => items.iter().any(|item| {
+                let stream = streams.get(item.stream);
+                let slot = stream.and_then(|stream| Some((stream, *stream.window.get(item.block)?)));
+                matches!(slot, Some((stream, Slot::Moving(id))) if stream.goes_with_group(groups, id))
+            }),
+            _ => true,
+        }
+        };
         let is_writer = |id| streams.get(id).is_some_and(|stream| stream.mode != Mode::Read);
         for disk in &mut self.core.disks {
-            went |= work::insist(&mut disk.queue, now, (never, none), is_writer);
+            went |= work::insist(&mut disk.queue, now, (never, none), (is_writer, has_turn));
         }
         if went {
             // A record has several parts, one behind the other.

@@ -2,8 +2,8 @@
 //! them and is told of those that failed, and whoever opens or removes the volume comes after them.
 
 use crate::driver::*;
-use node::{DeviceError, DiskIndex, Error, Mode, Op, Reply, Ticket, Who, WriteRange};
-use units::{Bytes, Direction, Duration};
+use node::{DeviceError, DiskIndex, Error, Mode, Op, Priority, Reply, Ticket, Who, WriteRange};
+use units::{Bytes, Direction, Duration, Instant};
 
 const V: &str = "v";
 const KIB4: Bytes = Bytes::kib(4);
@@ -464,4 +464,52 @@ fn all_who_waited_go_on_at_the_same_time() {
         assert_eq!(driver.wait(ticket), Ok(Reply::Done));
     }
     assert_eq!(driver.now, then);
+}
+
+/// Two programs read at interactive priority, and always have something asked of the disk: they go before what
+/// was answered ahead, for as long as nobody waits for that. Who syncs waits for it: so it is served as theirs,
+/// its edges first and then the write itself, and he is answered within the time that is stated.
+#[test]
+fn a_sync_beside_interactive_readers_is_answered_in_time() {
+    let films = ["one", "two"];
+    for op in [Op::SyncVolume { volume: V.into(), told: Some(0) }, Op::Sync] {
+        for (offset, len) in [(Bytes::kib(64), KIB4), (Bytes::kib(64) + Bytes::new(100), KIB4)] {
+            let quick = Setup::new(1).with(|config| config.commit_interval = ms(500));
+            let mut driver = quick.open();
+            driver.recorded(V, Bytes::mib(8), Bytes::mib(4), 1);
+            films.iter().for_each(|film| driver.recorded(film, Bytes::mib(48), Bytes::mib(48), 1));
+            let (mut reads, mut next) = (Vec::new(), 0u64);
+            let mut go_on = |driver: &mut Driver| {
+                reads.retain(|&ticket| match driver.answer(ticket) {
+                    Some(Ok(Reply::Data { bytes: span, .. })) => {
+                        driver.done(Op::Release { span });
+                        false
+                    }
+                    Some(other) => panic!("{other:?}"),
+                    None => true,
+                });
+                while reads.len() < 4 {
+                    let (film, at) = (films[next as usize % 2], Bytes::kib(512) * (next / 2 % 96));
+                    next += 1;
+                    let op = read_as(film, at, Bytes::kib(256), Priority::Interactive);
+                    reads.push(driver.begin(op));
+                }
+            };
+            go_on(&mut driver);
+            ahead(&mut driver, 2, offset, len);
+            let (asked, most) = (driver.now, driver.node.sync_time_max(None).unwrap());
+            let ticket = driver.begin(op.clone());
+            while !driver.is_answered(ticket) {
+                assert!(driver.now - asked <= most, "{op:?}: more than {most:?}");
+                assert!(driver.step(Instant::MAX));
+                go_on(&mut driver);
+            }
+            assert_eq!(driver.answer(ticket), Some(Ok(Reply::Done)));
+            let mut driver = driver.after_a_power_cut();
+            let from = offset.round_down(KIB4);
+            let got = driver.read(V, from, KIB4 * 2).unwrap();
+            let at = (offset - from).as_usize();
+            assert!(got[at..at + len.as_usize()] == pattern(2, offset, len));
+        }
+    }
 }

@@ -858,3 +858,102 @@ fn each_sync_within_a_block_is_answered_on_a_full_disk() {
     let mut driver = driver.after_a_power_cut();
     check(&mut driver, 0, Bytes::kib(700));
 }
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// One disk of 8 GiB on which a command costs 60 ms, and 10 ms for each MiB, and so many cameras that are written
+/// together, a MiB in a period each. What is set aside for best effort is less than a MiB costs; and others are
+/// promised nearly all that the disk has left, and ask for nothing. So a MiB goes in the slack only for a period
+/// behind a command of the group.
+fn on_a_slow_disk(count: usize, period: Duration) -> (Driver, Vec<StreamId>) {
+    let mut setup = Setup::new(1).with(|config| {
+        (config.memory, config.commit_interval) = (Bytes::GIB, SECOND * 12);
+    });
+    setup.profiles = vec![profile(Bytes::GIB * 8, FIXED * 6, FLUSH)];
+    let mut driver = setup.open();
+    let rate = Rate::per_second((1 << 20) * 1_000 / period.as_millis());
+    let camera = contract(rate, Bytes::MIB, Bytes::ZERO);
+    let mut streams = Vec::new();
+    for number in 0..count {
+        driver.done(create(&name(number), Bytes::mib(256), thin(&[0])));
+        streams.push(driver.writer(&name(number), camera));
+    }
+    let idle = |number: u64| format!("idle{number}");
+    let volumes = 24;
+    (0..volumes).for_each(|number| driver.volume(&idle(number), Bytes::MIB));
+    let mut promise = |number, kib| {
+        let answer = driver.ask(service(&idle(number), in_time(Bytes::kib(kib), period, period)));
+        assert!(answer.is_ok() || is_refused(&answer), "{answer:?}");
+        answer.is_ok()
+    };
+    let count = (0..volumes).take_while(|&number| promise(number, 4)).count() as u64;
+    // As much as fits, to 64 KiB: they take 60 to 70 ms each.
+    let longest: Vec<Option<u64>> = (0..count)
+        .map(|number| (1..=16).rev().map(|units| 64 * units).find(|&kib| promise(number, kib)))
+        .collect();
+    assert_ne!(longest.last(), Some(&Some(1024)), "{longest:?}");
+    driver.run(period * 4);
+    (driver, streams)
+}
+
+/// More members have something to be written within a block than go in one command, and than the slack covers
+/// until the group's next turn: they go then, though nobody asks for anything more.
+#[test]
+fn all_members_may_sync_at_once() {
+    let (mut driver, streams) = on_a_slow_disk(62, SECOND);
+    driver.volume("greedy", Bytes::mib(64));
+    let mut greedy = Vec::new();
+    let mut go_on = |driver: &mut Driver| {
+        greedy.retain(|&ticket| driver.answer(ticket).is_none());
+        for number in greedy.len()..12 {
+            let offset = Bytes::mib(number as u64 * 5 % 64);
+            greedy.push(driver.begin_write("greedy", 9, offset, Bytes::kib(64)));
+        }
+    };
+    go_on(&mut driver);
+    let (asked, upto) = (driver.now, Bytes::kib(800));
+    let mut syncs = Vec::new();
+    for (number, &stream) in streams.iter().enumerate() {
+        driver.put_all(stream, number as u64, upto);
+        let most = driver.node.sync_time_max(Some(stream)).unwrap();
+        syncs.push((driver.begin(Op::StreamSync { stream }), most));
+    }
+    while !syncs.is_empty() {
+        assert!(driver.step(Instant::MAX));
+        go_on(&mut driver);
+        let (now, open) = (driver.now, syncs.len());
+        syncs.retain(|&(ticket, most)| {
+            assert!(now - asked <= most, "{open} are not answered after {most:?}");
+            driver.answer(ticket).is_none()
+        });
+    }
+    for (number, stream) in streams.into_iter().enumerate() {
+        assert_eq!(driver.node.stream(stream).unwrap().account.late_requests, 0);
+        assert_eq!(driver.close(stream), Ok(Reply::Durable { upto }));
+        check(&mut driver, number, upto);
+    }
+}
+
+/// The device fails on a command of a group of which each block is then tried by itself, and the slack covers
+/// only a few of them. The others go all the same.
+#[test]
+fn a_block_that_is_tried_by_itself_needs_no_slack() {
+    let (mut driver, streams) = on_a_slow_disk(40, SECOND);
+    driver.put_all(streams[0], 0, Bytes::MIB);
+    driver.run(SECOND * 2);
+    let bad = driver.place(&name(0), Bytes::ZERO) + Bytes::mib(5);
+    driver.break_at(DISK, bad..bad + Bytes::kib(4), Some(Direction::Write));
+    for (number, &stream) in streams.iter().enumerate() {
+        driver.put_all(stream, number as u64, Bytes::MIB);
+    }
+    let syncs: Vec<_> =
+        streams.iter().map(|&stream| driver.begin(Op::StreamSync { stream })).collect();
+    driver.run(SECOND * 200);
+    let results: Vec<_> = syncs.into_iter().map(|ticket| driver.answer(ticket)).collect();
+    let count = |is: fn(&Option<Result<Reply, Error>>) -> bool| {
+        results.iter().filter(|result| is(result)).count()
+    };
+    let (good, failed) =
+        (count(|it| matches!(it, Some(Ok(_)))), count(|it| matches!(it, Some(Err(_)))));
+    assert_eq!((good, failed), (39, 1), "the others are not answered");
+}
