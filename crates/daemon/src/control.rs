@@ -610,9 +610,10 @@ mod tests {
                 Guest::User(uid) => Caller::Known(user(uid)),
                 _ => Caller::Bearer(Arc::new(Bearer::new(self.gate.clone(), lane.clone()))),
             };
-            let caller = (caller, Carriage::new(lane));
+            let theirs = Whole::Unix(theirs);
+            let caller = (caller, Carriage::new(lane, &theirs));
             let (router, stopping) = (self.router.clone(), self.stopping.subscribe());
-            tokio::spawn(carry(Whole::Unix(theirs), seat, router, caller, stopping));
+            tokio::spawn(carry(theirs, seat, router, caller, stopping));
             own.write_all(said.as_bytes()).await.unwrap();
             own
         }

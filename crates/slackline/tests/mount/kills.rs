@@ -180,7 +180,7 @@ fn each_directory_tells_of_the_names_that_it_has_lost() {
     let Some(mut mounted) = Mounted::new() else { return };
     for dir in ["a", "b"] {
         fs::create_dir(mounted.path(dir)).unwrap();
-        ["x", "y"].map(|name| fs::write(mounted.path(dir).join(name), "1").unwrap());
+        ["x", "y"].iter().for_each(|name| fs::write(mounted.path(dir).join(name), "1").unwrap());
     }
     // No volume stands for this one before it has lost a name.
     for name in ["c/x", "c/y"] {
@@ -191,7 +191,7 @@ fn each_directory_tells_of_the_names_that_it_has_lost() {
     }
     let sync = |mounted: &Mounted, dir| File::open(mounted.path(dir)).unwrap().sync_all();
     sync(&mounted, ".").unwrap();
-    ["a", "b", "c"].map(|dir| fs::remove_file(mounted.path(dir).join("x")).unwrap());
+    ["a", "b", "c"].iter().for_each(|dir| fs::remove_file(mounted.path(dir).join("x")).unwrap());
     fs::rename(mounted.path("a/y"), mounted.path("b/z")).unwrap();
     mounted.kill_daemon();
     for dir in ["a", "b", "c"] {
