@@ -727,11 +727,11 @@ impl Disk {
     ) -> Result<Self, Error> {
         let capacity = store.disks()[index.as_usize()].capacity;
         let costs = Costs::new(config, &profile, capacity, gap);
-        let Costs { advance, piece, best_effort: patience, .. } = costs;
+        let Costs { advance, piece, best_effort: reserve, .. } = costs;
         let mut options = sched::Options {
             admission: config.admission,
             by: config.policy.admission,
-            reserve: costs.reserve,
+            reserve: costs.best_effort,
             gap,
             depth: profile.depth(),
             any_order: profile.queue(),
@@ -749,6 +749,7 @@ impl Disk {
         };
         let [flush, write] = costs.metadata(config);
         let log = LogTasks::new(join(flush)?, join(write)?);
+        let patience = reserve;
         let device = Device { profile, capacity, advance, patience, usage: queue::Use::Alone };
         let mut queue = Queue::new(device, schedule, store.suspects(index).iter().map(remembered));
         queue.set_merging(Some(work::merging(piece)));

@@ -5,8 +5,7 @@
 //! threads ask, and no oftener. The node is told of the end of a command at once, or, as by
 //! an engine whose host is late, some time after the disk's queue knows and has gone on
 //! ([`World::told_after`]); and the disk's thread may notice the end some time after it, so
-//! that the disk is idle although work waits ([`World::gap`]). A thread that sleeps may wake up late
-//! ([`World::wakes_after`]).
+//! that the disk is idle although work waits ([`World::gap`]).
 
 use crate::disk::Finished;
 use crate::keeps::{Everything, Keeps};
@@ -127,8 +126,6 @@ pub struct World<K: Keeps = Everything> {
     /// How long after the end of a command the disk's thread notices it and goes on, where
     /// it does not at once: what this says for each command.
     pub gap: Option<Box<dyn FnMut() -> Duration>>,
-    /// How late a disk's thread that sleeps wakes up, for what has come or by itself.
-    pub wakes_after: Duration,
     /// What an answer takes from the node to its program, where it is not there at once: what
     /// this says for each. (Those to [`World::call`] are.)
     pub delivery: Option<Box<dyn FnMut() -> Duration>>,
@@ -187,7 +184,6 @@ impl<K: Keeps> World<K> {
             polls,
             told_after: None,
             gap: None,
-            wakes_after: Duration::ZERO,
             delivery: None,
             carried: BTreeMap::new(),
             unnoticed: BTreeMap::new(),
@@ -431,7 +427,6 @@ impl<K: Keeps> World<K> {
                     DiskPoll::Wait { until } => break until,
                 }
             };
-            let at = at.map(|at| at.saturating_add(self.wakes_after));
             self.polls[index] = Poll { now: false, at };
             // Disk 0's poll runs the timers, which make work for others.
             self.note_wakes();
@@ -454,12 +449,7 @@ impl<K: Keeps> World<K> {
             K::freed(&mut self.arena, &span);
         }
         while let Some(disk) = self.node.next_wake() {
-            let poll = &mut self.polls[disk.as_usize()];
-            if self.wakes_after.is_zero() {
-                poll.now = true;
-            } else {
-                poll.at = Instant::first(poll.at, Some(self.now.saturating_add(self.wakes_after)));
-            }
+            self.polls[disk.as_usize()].now = true;
         }
     }
 

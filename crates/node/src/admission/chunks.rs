@@ -123,8 +123,7 @@ impl Core {
         let whole = chunking.reserve_whole.unwrap_or(queue.tasks().reserve());
         let most = chunk.map_or(costs.piece, |chunk| chunk.min(costs.piece));
         let (piece, cost) = piece_within(profile, capacity, most, whole);
-        let late = self.config.host_latency;
-        let reserve = if chunk.is_some() { cost.max(late).min(whole) } else { whole };
+        let reserve = if chunk.is_some() { cost.min(whole) } else { whole };
         let seen = crate::admission::contract::Seen { chunk, ..self.seen(disk) };
         let task = |(id, asked): (TaskId, &Asked)| {
             Ok((id, seen.task(&asked.contract, &asked.share, asked.way)?))

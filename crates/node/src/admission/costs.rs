@@ -13,9 +13,6 @@ pub(crate) struct Costs {
     /// Best-effort transfers are cut to this, which costs that.
     pub piece: Bytes,
     pub best_effort: Duration,
-    /// What contracts leave: a piece of best effort, or that an idle disk's thread wakes up late for the
-    /// first request of a busy period. Never both: where the disk works its thread is awake.
-    pub reserve: Duration,
     /// One read takes long enough that what best effort reads is cached.
     pub is_slow: bool,
     /// One piece of metadata, and a flush.
@@ -38,7 +35,6 @@ impl Costs {
             advance: config.host_latency + profile.latency(),
             piece,
             best_effort: cost(piece),
-            reserve: cost(piece).max(config.host_latency),
             is_slow: worst(limits::BLOCK_MIN, Direction::Read) > limits::CACHED_FROM,
             write: log_write(profile, capacity, limits::METADATA_PIECE),
             flush: profile.flush().max(Duration::from_nanos(1)),
@@ -49,7 +45,7 @@ impl Costs {
     /// The shortest interval at which a commit, each of its three steps in a
     /// third of it, leaves most of the disk to others.
     pub(crate) fn commit_interval(&self) -> Duration {
-        (self.advance + self.reserve + self.write + self.flush * 2 + self.gap * 4) * 4
+        (self.advance + self.best_effort + self.write + self.flush * 2 + self.gap * 4) * 4
     }
 
     /// The same for the policy of the pool, on a disk that holds `depth` commands at once.
@@ -62,8 +58,8 @@ impl Costs {
 
     /// The shortest at which the log's contracts fit into the cycle of such a policy.
     fn in_cycles(&self, rule: CycleRule, depth: u32) -> Duration {
-        let longest = self.write.max(self.flush).max(self.reserve) + self.gap;
-        let registers = rule.least(self.reserve + self.gap) * u64::from(rule.registers);
+        let longest = self.write.max(self.flush).max(self.best_effort) + self.gap;
+        let registers = rule.least(self.best_effort + self.gap) * u64::from(rule.registers);
         let log = self.write + self.flush + self.gap * 2;
         let cycle = log + longest * u64::from(depth) + registers;
         (self.advance + cycle * u64::from(rule.cycles)) * 3

@@ -251,7 +251,7 @@ impl Planner {
 
     /// A disk with nothing promised, admitting as its schedule would under the policy.
     fn set(config: &Config, costs: &Costs, profile: &Profile, gap: Duration) -> TaskSet {
-        Self::set_leaving(config, costs.reserve, profile, gap)
+        Self::set_leaving(config, costs.best_effort, profile, gap)
     }
 
     /// The same where so much is left for best effort.
@@ -320,7 +320,7 @@ impl Planner {
             let costs = Costs::new(&self.config, profile, *capacity, set.gap());
             let most = chunk.min(costs.piece);
             let (_, cost) = piece_within(profile, *capacity, most, set.reserve());
-            let reserve = cost.max(self.config.host_latency).min(set.reserve());
+            let reserve = cost.min(set.reserve());
             let anew = Self::set_leaving(&self.config, reserve, profile, set.gap());
             let anew = disk.with(anew).ok().filter(|_| profile.bus.is_none())?;
             Some(PlanDisk { chunk: Some(chunk), ..anew })
