@@ -382,17 +382,7 @@ impl<W> Queue<W> {
         task: TaskId,
         contract: impl Into<Contract>,
     ) -> Result<(), Refusal> {
-        let now = self.time(now);
-        let changed = self.schedule.change(now, task, contract);
-        for key in self.schedule.take_demoted() {
-            let entry = self.commands.get_mut(key).filter(|_| changed.is_ok());
-            let class = self.schedule.queues().get(key).map(|waiting| waiting.class);
-            if let Some((entry, class)) = entry.zip(class) {
-                let before = core::mem::replace(&mut entry.class, class);
-                self.classes.note(key, before);
-            }
-        }
-        changed
+        self.change_charging(now, task, contract, &[])
     }
 
     /// As [`Schedule::change_charging`].
@@ -407,7 +397,16 @@ impl<W> Queue<W> {
         costs: &[(u64, Duration)],
     ) -> Result<(), Refusal> {
         let now = self.time(now);
-        self.schedule.change_charging(now, task, contract, costs)
+        let changed = self.schedule.change_charging(now, task, contract, costs);
+        for key in self.schedule.take_demoted() {
+            let entry = self.commands.get_mut(key).filter(|_| changed.is_ok());
+            let class = self.schedule.queues().get(key).map(|waiting| waiting.class);
+            if let Some((entry, class)) = entry.zip(class) {
+                let before = core::mem::replace(&mut entry.class, class);
+                self.classes.note(key, before);
+            }
+        }
+        changed
     }
 
     /// Into what requests are cut; into nothing at first.

@@ -200,13 +200,8 @@ mod tests {
     fn on(models: &[&str], rate: u64, direction: Direction) -> Bytes {
         let profiles = profiles(models);
         let sets: Vec<TaskSet> = models.iter().map(|_| TaskSet::new(Duration::ZERO)).collect();
-        let seen = |disk: DiskIndex| Seen {
-            profile: &profiles[disk.as_usize()],
-            advance: Duration::ZERO,
-            late: Duration::ZERO,
-            set: &sets[disk.as_usize()],
-            chunk: None,
-        };
+        let seen =
+            |disk: DiskIndex| Seen::in_time(&profiles[disk.as_usize()], &sets[disk.as_usize()]);
         let (rate, late, memory) = (Rate::per_second(rate), Duration::ZERO, Bytes::GIB);
         let mode = match direction {
             Direction::Read => Mode::Read,
@@ -293,13 +288,7 @@ mod tests {
             let set = TaskSet::new(Duration::ZERO).with_gap(gap);
             let mut shares = shares(&profiles);
             (shares[0].parts, shares[0].reach) = ([1, 2, 4, 8, 16, 32], [reach; 6]);
-            let seen = |_| Seen {
-                profile: &profiles[0],
-                advance: Duration::ZERO,
-                late: Duration::ZERO,
-                set: &set,
-                chunk: None,
-            };
+            let seen = |_| Seen::in_time(&profiles[0], &set);
             let (rate, late, memory) = (Rate::per_second(2_000_000), Duration::ZERO, Bytes::GIB);
             chosen(&Asked { rate, mode: Mode::Read, shares: &shares, late, memory }, seen)
         };
@@ -316,13 +305,7 @@ mod tests {
         let with = |memory, change: &dyn Fn(&mut Share)| {
             let mut shares = shares(&profiles);
             shares.iter_mut().for_each(change);
-            let seen = |disk: DiskIndex| Seen {
-                profile: &profiles[disk.as_usize()],
-                advance: Duration::ZERO,
-                late: Duration::ZERO,
-                set: &set,
-                chunk: None,
-            };
+            let seen = |disk: DiskIndex| Seen::in_time(&profiles[disk.as_usize()], &set);
             let (rate, late) = (Rate::per_second(25_000_000), Duration::ZERO);
             chosen(&Asked { rate, mode: Mode::Read, shares: &shares, late, memory }, seen)
         };
@@ -344,13 +327,7 @@ mod tests {
         let with = |memory| {
             let mut shares = shares(&profiles);
             shares[0].response = rule.response();
-            let seen = |_| Seen {
-                profile: &profiles[0],
-                advance: Duration::ZERO,
-                late: Duration::ZERO,
-                set: &set,
-                chunk: None,
-            };
+            let seen = |_| Seen::in_time(&profiles[0], &set);
             let (rate, late) = (Rate::per_second(2_000_000), Duration::ZERO);
             chosen(&Asked { rate, mode: Mode::Read, shares: &shares, late, memory }, seen)
         };

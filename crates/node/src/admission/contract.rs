@@ -192,6 +192,15 @@ pub(crate) struct Seen<'a> {
     pub chunk: Option<Bytes>,
 }
 
+#[cfg(test)]
+impl<'a> Seen<'a> {
+    /// Of a host that is never late, in whole requests.
+    pub(crate) fn in_time(profile: &'a Profile, set: &'a TaskSet) -> Self {
+        let (advance, late, chunk) = (Duration::ZERO, Duration::ZERO, None);
+        Self { profile, advance, late, set, chunk }
+    }
+}
+
 impl Seen<'_> {
     /// What `contract` asks of this disk for the one of its requests for a block that goes
     /// this way; `Err` where even an idle disk could not keep it.
@@ -556,8 +565,7 @@ mod tests {
             let profile = Profile::of(&Model::named(name).unwrap());
             let set = TaskSet::new(Duration::ZERO);
             let advance = Duration::from_millis(3);
-            let seen =
-                Seen { profile: &profile, advance, late: Duration::ZERO, set: &set, chunk: None };
+            let seen = Seen { advance, ..Seen::in_time(&profile, &set) };
             let end = Lba::containing(profile.capacity().min(Bytes::GIB));
             for (power, block) in [1, 2, 4, 8].map(Bytes::mib).into_iter().enumerate() {
                 let ways_of = (1..=1u32 << power).flat_map(|parts| {
@@ -611,13 +619,7 @@ mod tests {
     fn in_sweeps_only_what_lies_in_one_run_gains() {
         let rule = SweepRule { cycle: Duration::from_secs(4) };
         for (profile, set, share) in swept(rule) {
-            let seen = Seen {
-                profile: &profile,
-                advance: Duration::ZERO,
-                late: Duration::ZERO,
-                set: &set,
-                chunk: None,
-            };
+            let seen = Seen::in_time(&profile, &set);
             for way in [Direction::Read, Direction::Write] {
                 let block = Bytes::mib(8);
                 let alone = |share: &Share| seen.cost(block, share, way);
@@ -639,13 +641,7 @@ mod tests {
     fn a_full_sweep_is_counted_nearly_as_short_as_it_can_be() {
         let rule = SweepRule { cycle: Duration::from_secs(4) };
         for (profile, set, share) in swept(rule) {
-            let seen = Seen {
-                profile: &profile,
-                advance: Duration::ZERO,
-                late: Duration::ZERO,
-                set: &set,
-                chunk: None,
-            };
+            let seen = Seen::in_time(&profile, &set);
             let (len, way) = (Bytes::kib(256), Direction::Read);
             let (cost, sweep) = seen.cost_in_sweeps(len, &share, way, rule);
             let full = (rule.cycle - sweep.once).as_nanos() / cost.as_nanos();

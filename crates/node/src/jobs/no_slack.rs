@@ -2,8 +2,10 @@
 
 use crate::api::*;
 use crate::core::Core;
+use crate::groups::group::Groups;
 use crate::limits;
 use crate::node::Node;
+use crate::streams::index::Streams;
 use crate::streams::stream::Slot;
 use crate::work::{self, Owner};
 use alloc::vec::Vec;
@@ -37,20 +39,7 @@ impl Node {
         let waits = [limits::INSIST_WITHIN, limits::INSIST_ANYWAY_WITHIN];
         let [never, none] = waits.map(|within| now.saturating_sub(within));
         let (streams, groups, mut went) = (&self.streams, &self.core.groups, false);
-        // A member of a group has no turn of its own: what does not go with its group's has none at all.
-        let has_turn = |owner: &Owner| {
-            match owner {
-            Owner::Block { stream, .. } => {
-                streams.get(*stream).is_some_and(|stream| stream.group.is_none())
-            }
-            Owner::Group { items } => items.iter().any(|item| {
-                let stream = streams.get(item.stream);
-                let slot = stream.and_then(|stream| Some((stream, *stream.window.get(item.block)?)));
-                matches!(slot, Some((stream, Slot::Moving(id))) if stream.goes_with_group(groups, id))
-            }),
-            _ => true,
-        }
-        };
+        let has_turn = |owner: &Owner| has_turn(streams, groups, owner);
         let is_writer = |id| streams.get(id).is_some_and(|stream| stream.mode != Mode::Read);
         for disk in &mut self.core.disks {
             went |= work::insist(&mut disk.queue, now, (never, none), (is_writer, has_turn));
@@ -96,5 +85,21 @@ impl Node {
             }
         }
         self.best_effort.look_for_slack_later(now, !self.streams.is_empty());
+    }
+}
+
+/// Whether what waits in the slack goes in a turn if no slack comes. A member of a group has none of its own:
+/// what does not go with its group's has none at all.
+fn has_turn(streams: &Streams, groups: &Groups, owner: &Owner) -> bool {
+    match owner {
+        Owner::Block { stream, .. } => {
+            streams.get(*stream).is_some_and(|stream| stream.group.is_none())
+        }
+        Owner::Group { items } => items.iter().any(|item| {
+            let Some(stream) = streams.get(item.stream) else { return false };
+            let slot = stream.window.get(item.block);
+            matches!(slot, Some(&Slot::Moving(id)) if stream.goes_with_group(groups, id))
+        }),
+        _ => true,
     }
 }

@@ -290,17 +290,18 @@ impl Stream {
         if self.window.first() >= self.slack_end {
             return;
         }
-        let mut oldest: Vec<CommandId> = Vec::new();
-        let mut with_disk: Vec<CommandId> = Vec::new();
+        let (mut oldest, mut with_disk): (Vec<CommandId>, Vec<CommandId>) = Default::default();
         for (_, slot) in self.window.iter() {
             let Slot::Moving(id) = *slot else { continue };
-            if !self.tasks.iter().any(|joined| joined.disk == id.disk()) {
-                continue;
+            let has_task = self.tasks.iter().any(|joined| joined.disk == id.disk());
+            if !has_task || core.due(id) != Some(Instant::MAX) {
+                continue; // it has its turn, or needs none
             }
-            if self.in_slack(core, slot).is_none() {
-                let is_promised = core.due(id) != Some(Instant::MAX);
-                with_disk.extend(Some(id).filter(|_| !is_promised && !core.waits(id)));
-            } else if oldest.iter().all(|other| other.disk() != id.disk()) {
+            if !core.waits(id) {
+                with_disk.push(id);
+            } else if self.in_slack(core, slot).is_some()
+                && oldest.iter().all(|other| other.disk() != id.disk())
+            {
                 oldest.push(id);
             }
         }

@@ -7,7 +7,7 @@ use node::{
     DeviceError, DiskAction, DiskIndex, Error, Mode, Op, Outcome, Placement, Priority, Reply,
     Unmoved,
 };
-use units::{Bytes, Direction, Duration, Rate};
+use units::{Bytes, Direction, Duration, Instant, Rate};
 
 /// A volume of 4 MiB, of which all but the last half MiB is recorded; where each of its extents
 /// lies.
@@ -463,6 +463,34 @@ fn a_disk_stays_on_its_bus_under_another_profile() {
     let told = driver.at_once(Op::ProfileSet { disk: DISK, profile: Box::new(other) });
     assert!(matches!(told, Err(Error::Invalid { what: "profile", .. })), "{told:?}");
     assert_eq!(bus(&driver), Some(share("shelf", 2)), "as it was");
+}
+
+/// What a reader has asked for ahead of its turns has them, too, when its blocks have come to take less.
+#[test]
+fn blocks_that_were_asked_for_early_have_turns_on_a_quicker_disk() {
+    let mut driver = Setup::new(1).open();
+    driver.recorded("film", Bytes::mib(4), Bytes::mib(4), 1);
+    driver.done(slower(ms(12)));
+    driver.disks[0].holds = true;
+    driver.reader("film", contract(RATE, BLOCK, BLOCK * 8));
+    let without_turn = |driver: &mut Driver| {
+        let queue = driver.node.disk_queue(DISK);
+        let keys: Vec<u64> = queue.commands().map(|(key, ..)| key).collect();
+        keys.into_iter().filter(|&key| queue.due(key) == Some(Instant::MAX)).count()
+    };
+    assert_eq!(without_turn(&mut driver), 0);
+    // Durable when the disk goes on.
+    let set = driver.begin(slower(FIXED));
+    let early = without_turn(&mut driver);
+    assert!(early > 4, "{early}");
+    // The first had been released: the turn after it is the second's.
+    driver.run(RATE.time_for(BLOCK));
+    for turns in 1..8 {
+        driver.run(RATE.time_for(BLOCK));
+        assert_eq!(without_turn(&mut driver), early - turns);
+    }
+    driver.disks[0].holds = false;
+    assert_eq!(driver.wait(set), Ok(Reply::Done));
 }
 
 /// Pieces of best effort that cost more than the slack that is always left for them are cut
