@@ -801,7 +801,9 @@ impl<W> Queue<W> {
             }
         }
         let is_scheduled = || command.is_some() || self.schedule.times(key).is_some();
-        let outcome = (is_last && is_scheduled()).then(|| self.schedule.finished(finished, key));
+        let within = sched::EndTime { earliest: finished, latest: noticed };
+        let outcome =
+            (is_last && is_scheduled()).then(|| self.schedule.finished_within(within, key));
         let promised = class.task().is_some();
         let task = || self.schedule.tasks().get(class.task()?);
         let times = match &outcome {
@@ -838,7 +840,7 @@ impl<W> Queue<W> {
             Some(of) if !in_parts => of.actual,
             _ => finished.saturating_since(started.max(self.last_end)),
         };
-        self.last_end = self.last_end.max(finished);
+        self.last_end = self.last_end.max(noticed);
         let class = outcome.as_ref().map_or(class, |of| of.class);
         if let Class::RealTime(id) = class
             && let Some(odds) = self.tasks().get(id).and_then(|task| task.odds)

@@ -53,8 +53,8 @@ pub use odds_watch::{BrokenOdds, OddsWatch};
 pub use policy::{Choice, Policy, View};
 pub use queues::{Queues, Waiting};
 pub use request::{
-    Class, Contract, Counts, First, Flow, Next, Options, Outcome, Predict, Request, Rest, Times,
-    Totals,
+    Class, Contract, Counts, EndTime, First, Flow, Next, Options, Outcome, Predict, Request, Rest,
+    Times, Totals,
 };
 pub use schedule::{Attempt, Schedule};
 pub use settings::{SETTINGS_MAX, Setting, SettingUnit, Settings, ShownValue, WrongSetting};

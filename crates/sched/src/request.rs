@@ -271,6 +271,23 @@ pub enum Next {
     },
 }
 
+/// Between which two instants the disk was done with a command: whoever asks it has looked at the first
+/// one, when it was not, and at the last one, when it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndTime {
+    /// Not before.
+    pub earliest: Instant,
+    /// Not after.
+    pub latest: Instant,
+}
+
+impl EndTime {
+    /// It is known when.
+    pub fn at(now: Instant) -> Self {
+        Self { earliest: now, latest: now }
+    }
+}
+
 /// A finished request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {

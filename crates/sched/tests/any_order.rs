@@ -5,8 +5,8 @@
 
 use crate::common::Random;
 use sched::{
-    Chance, Class, Contract, Next, Odds, Options, PolicyKind, Predict, Request, Schedule, Task,
-    TaskId,
+    Chance, Class, Contract, EndTime, Next, Odds, Options, PolicyKind, Predict, Request, Schedule,
+    Task, TaskId,
 };
 use units::{Access, Bytes, Command, Direction, Duration, Instant, Lba, SECTOR};
 
@@ -79,6 +79,9 @@ struct World {
     keys: u64,
     prefers: Prefers,
     hurries: bool,
+    /// The host looks at the disk late, while the disk has something to do.
+    dozes: bool,
+    given: std::collections::BTreeMap<u64, u64>,
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +93,8 @@ struct Seen {
     /// Of best effort that the disk had.
     needed: u64,
     deepest: usize,
+    /// Ends that the host saw later than they were.
+    unseen: u64,
 }
 
 impl World {
@@ -126,7 +131,7 @@ impl World {
         for len in [random.within(1, 8), random.within(1, 2)] {
             programs.push(Program { id: None, is_server: false, len, period: 32, next: 0 });
         }
-        let hurries = random.one_in(3);
+        let (hurries, dozes) = (random.one_in(3), random.one_in(2));
         Self {
             schedule,
             random,
@@ -138,6 +143,8 @@ impl World {
             keys: 0,
             prefers,
             hurries,
+            dozes,
+            given: Default::default(),
         }
     }
 
@@ -194,6 +201,7 @@ impl World {
                     seen.under_contract_beside += u64::from(before > 0 && is_promised);
                     seen.deepest = seen.deepest.max(before + 1);
                     self.inside.push((key, self.commands[&key]));
+                    self.given.insert(key, now);
                     self.begin(now);
                     self.need(now, seen);
                 }
@@ -241,31 +249,39 @@ impl World {
 fn run(policy: PolicyKind, seed: u64, seen: &mut Seen) {
     let mut world = World::new(policy, seed);
     let gap = world.schedule.tasks().gap().as_nanos();
-    let mut now = 0;
+    let (mut now, mut looked) = (0, 0);
     while now < 8_000 {
         world.ask(now);
         let until = world.give(now, seen);
+        looked = looked.max(now);
         let ends = world.running.map(|(_, ends)| ends);
         let next = [until, ends, Some(world.next())].into_iter().flatten().min();
         now = next.expect("there is best effort").max(now + u64::from(ends != Some(now)));
+        if world.dozes && world.running.is_some() && world.random.one_in(4) {
+            now += world.random.within(0, 3 * WAY);
+        }
+        let mut ended = Vec::new();
         while let Some((key, ends)) = world.running.filter(|&(_, ends)| ends <= now) {
             world.running = None;
-            world.ask(ends);
-            let outcome = world.schedule.finished(at(ends), key);
-            assert_eq!(
-                outcome.late_by,
-                Duration::ZERO,
-                "{policy}, seed {seed}, at {ends}: {key}, {:?}",
-                world.prefers
-            );
-            assert_eq!(outcome.overrun, Duration::ZERO, "{policy}, seed {seed}, at {ends}: {key}");
-            seen.promised += u64::from(outcome.times.deadline < Instant::MAX);
-            // The host may take so long until the disk has another one.
+            ended.push((key, ends));
             if world.inside.is_empty() {
-                now += world.random.within(0, gap);
-                world.ask(now);
+                // The host may take so long until the disk has another one.
+                now = now.min(ends) + world.random.within(0, gap);
             }
             world.begin(ends);
+        }
+        world.ask(now);
+        for (key, ends) in ended {
+            // Since the host looked last, and since the disk has it.
+            let earliest = if world.dozes { looked.max(world.given[&key]) } else { ends };
+            let latest = if world.dozes { now } else { ends };
+            seen.unseen += u64::from(earliest < ends);
+            let within = EndTime { earliest: at(earliest), latest: at(latest) };
+            let outcome = world.schedule.finished_within(within, key);
+            let late = ends.saturating_sub(outcome.times.deadline.as_nanos());
+            assert_eq!(late, 0, "{policy}, seed {seed}, at {ends}: {key}, {:?}", world.prefers);
+            assert_eq!(outcome.overrun, Duration::ZERO, "{policy}, seed {seed}, at {ends}: {key}");
+            seen.promised += u64::from(outcome.times.deadline < Instant::MAX);
         }
     }
 }
@@ -277,13 +293,15 @@ fn whatever_the_disk_prefers_nobody_is_late() {
         let mut seen = Seen::default();
         (0..worlds.unwrap_or(150)).for_each(|seed| run(policy, seed, &mut seen));
         println!("{policy}: {seen:?}");
-        let Seen { commands, beside, under_contract_beside, promised, needed, deepest } = seen;
+        let Seen { commands, beside, under_contract_beside, promised, needed, deepest, unseen } =
+            seen;
         assert!(
             beside * 3 > commands && under_contract_beside * 25 > commands,
             "{policy}: {seen:?}"
         );
         assert!(promised * 12 > commands && deepest == 6, "{policy}: {seen:?}");
         assert!(needed * 12 > commands, "{policy}: {seen:?}");
+        assert!(unseen * 12 > commands, "{policy}: {seen:?}");
     }
 }
 

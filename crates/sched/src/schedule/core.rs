@@ -7,7 +7,7 @@ use crate::limits::{
 };
 use crate::queues::{Queues, Waiting};
 use crate::request::{
-    Class, Contract, Counts, Options, Outcome, Predict, Request, Rest, Times, Totals,
+    Class, Contract, Counts, EndTime, Options, Outcome, Predict, Request, Rest, Times, Totals,
 };
 use crate::slack::{Answer, Critical, Due, Exact, Live, Meter, Scratch};
 use crate::task::{Task, TaskId, WHOLE};
@@ -757,8 +757,8 @@ impl Core {
         requests.any(|request| ends > request.promised.min(request.times.deadline))
     }
 
-    pub(super) fn finish(&mut self, now: Instant, key: u64) -> (&Waiting, Outcome) {
-        let (slot, outcome) = self.take_back_from_disk(now, key);
+    pub(super) fn finish(&mut self, ended: EndTime, key: u64) -> (&Waiting, Outcome) {
+        let (slot, outcome) = self.take_back_from_disk(ended, key);
         if let Some(next) = self.queues.settle(key, outcome.class) {
             self.line_up(next);
         }
@@ -768,16 +768,18 @@ impl Core {
     }
 
     /// The disk is done with a command. The slot of its request is not free yet.
-    pub(super) fn take_back_from_disk(&mut self, now: Instant, key: u64) -> (u32, Outcome) {
+    pub(super) fn take_back_from_disk(&mut self, ended: EndTime, key: u64) -> (u32, Outcome) {
+        let EndTime { earliest, latest } = ended;
         let at = self.in_flight.iter().position(|flight| flight.key == key);
         let flight = at.and_then(|at| self.in_flight.remove(at));
         let Flight { slot, started, predicted, .. } =
             flight.expect("the disk was given this request");
-        let actual = now.saturating_since(started.max(self.finished));
-        self.finished = self.finished.max(now);
+        let actual = earliest.saturating_since(started.max(self.finished));
+        self.finished = self.finished.max(latest);
         let overrun = actual.saturating_sub(predicted);
         let left = self.in_flight.iter().map(|flight| self.with_gap(flight.predicted));
-        let done_by = left.fold(now, Instant::saturating_add);
+        // The disk may have begun the next one as late as that.
+        let done_by = left.fold(latest, Instant::saturating_add);
         // After an overrun the others may need all of their bounds still.
         self.busy_until = if overrun.is_zero() { self.busy_until.min(done_by) } else { done_by };
         let request = self.queues.at(slot);
@@ -787,7 +789,7 @@ impl Core {
             started,
             predicted,
             actual,
-            late_by: now.saturating_since(request.promised),
+            late_by: earliest.saturating_since(request.promised),
             overrun,
         };
         (slot, outcome)

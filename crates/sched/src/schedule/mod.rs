@@ -23,7 +23,7 @@ use crate::phases;
 use crate::policy::{Choice, Policy, View};
 use crate::queues::{Queues, Waiting};
 use crate::request::{
-    Class, Contract, Counts, Next, Options, Outcome, Predict, Request, Rest, Times,
+    Class, Contract, Counts, EndTime, Next, Options, Outcome, Predict, Request, Rest, Times,
 };
 use crate::slack::Meter;
 use crate::task::{Refusal, TaskId};
@@ -261,7 +261,19 @@ impl Schedule {
     /// # Panics
     /// Where the disk was not given this request.
     pub fn finished(&mut self, now: Instant, key: u64) -> Outcome {
-        let (request, outcome) = self.core.finish(now, key);
+        self.finished_within(EndTime::at(now), key)
+    }
+
+    /// The same, where it is not known when the disk was done, but between which two instants.
+    ///
+    /// What the request is told to have taken is judged by the earliest one: the disk is not blamed
+    /// for the host's time. How long the disk works on what else it has is counted from the
+    /// latest one.
+    ///
+    /// # Panics
+    /// As [`Schedule::finished`].
+    pub fn finished_within(&mut self, ended: EndTime, key: u64) -> Outcome {
+        let (request, outcome) = self.core.finish(ended, key);
         self.policy.finished(request, &outcome);
         self.tell_entered();
         outcome

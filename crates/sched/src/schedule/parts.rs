@@ -13,7 +13,7 @@
 use super::core::Core;
 use crate::limits::BOUND_MAX;
 use crate::queues::Waiting;
-use crate::request::{Class, First, Outcome, Predict, Rest, Times};
+use crate::request::{Class, EndTime, First, Outcome, Predict, Rest, Times};
 use crate::slack::Meter;
 use crate::task::TaskId;
 use alloc::vec::Vec;
@@ -70,7 +70,7 @@ impl Core {
         key: u64,
         (command, rest): (Command, Rest),
     ) -> Outcome {
-        let (slot, outcome) = self.take_back_from_disk(now, key);
+        let (slot, outcome) = self.take_back_from_disk(EndTime::at(now), key);
         let request = *self.queues.at(slot);
         self.queues.vacate(slot);
         let totals = if request.is_real_time() {
