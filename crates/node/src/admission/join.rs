@@ -11,7 +11,7 @@ use crate::limits;
 use crate::plan::{PlanDisk, Planner};
 use crate::volumes::rings;
 use alloc::vec::Vec;
-use sched::Task;
+use sched::{Task, TaskId};
 use store::{EXTENT, Volume, VolumeId};
 use units::{Bytes, Direction, Duration, Instant, Lba, Rate};
 
@@ -229,6 +229,43 @@ impl Core {
                 self.search = Some(RateSearch::new(seen, contract, shares, mode, tasks));
             }
         })
+    }
+
+    /// The same for whoever has not asked for it. Refused, too, where the next request of any of the
+    /// tasks would be put off for it: it is promised when it may be released.
+    pub(crate) fn change_in_turn(
+        &mut self,
+        now: Instant,
+        contract: &Contract,
+        (shares, mode): (&[Share], Mode),
+        tasks: &[Joined],
+    ) -> Result<Vec<Joined>, Error> {
+        let turns: Vec<Instant> = tasks.iter().map(|task| self.next_release(task)).collect();
+        self.attempt(shares.iter().map(|share| share.disk), |core| {
+            let changed = core.change(now, contract, shares, mode, tasks)?;
+            let mut turns = tasks.iter().zip(turns);
+            match turns.find(|(task, turn)| core.is_put_off((task.disk, task.id), *turn, now)) {
+                Some((task, _)) => Err(Error::Refused(core.undecided(task.disk))),
+                None => Ok(changed),
+            }
+        })
+    }
+
+    /// Whether a task that could have released its next request at `turn` may do so later now.
+    pub(crate) fn is_put_off(
+        &self,
+        (disk, id): (DiskIndex, TaskId),
+        turn: Instant,
+        now: Instant,
+    ) -> bool {
+        let schedule = self.disks[disk.as_usize()].queue.schedule();
+        self.promises() && schedule.next_release(id) > turn.max(now)
+    }
+
+    /// What is said where it cannot be decided beside what waits on a disk now.
+    pub(crate) fn undecided(&self, disk: DiskIndex) -> Refusal {
+        let utilisation_ppm = self.seen(disk).set.utilisation().ppm();
+        refused(disk, &sched::Refusal { utilisation_ppm, deadline: None, undecided: true })
     }
 
     pub(crate) fn leave(&mut self, tasks: &[Joined]) {

@@ -266,6 +266,11 @@ impl Error {
         self.refusal_mut().cloned()
     }
 
+    /// It is what waits now that does not fit, not the contracts: it may be tried again.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.clone().into_refusal().is_some_and(|refusal| refusal.undecided)
+    }
+
     /// The refusal in it, if there is one.
     pub(crate) fn refusal_mut(&mut self) -> Option<&mut Refusal> {
         match self {

@@ -141,6 +141,11 @@ impl fmt::Display for Error {
                 disk::exact_size(*record),
                 Shortage(refusal)
             ),
+            Error::ProfileRefused { refusal, .. } if refusal.undecided => write!(
+                f,
+                "with that profile or bus some of what waits now would be late; nothing was changed: \
+                 set it again"
+            ),
             Error::ProfileRefused { streams, volumes, refusal } => write!(
                 f,
                 "with that profile or bus {} would not fit any more: {}; nothing was changed: {}, and \

@@ -1,7 +1,7 @@
 //! Who may be in a group, and how members come and go: the group's task is admitted for as many as there
 //! are.
 
-use crate::admission::contract::{Joined, Seen, Share, refused, shares_of_time};
+use crate::admission::contract::{Joined, Seen, Share, shares_of_time};
 use crate::admission::rates::RateSearch;
 use crate::api::*;
 use crate::core::Core;
@@ -71,7 +71,10 @@ impl Core {
         let (shares, mode) = (core::slice::from_ref(&share), Mode::Write);
         let before = self.groups.all.get(&id).map(|group| group.task);
         let joined = match before {
-            Some(task) => self.change_in_turn(now, contract, &share, task),
+            Some(task) => {
+                // What has its turn is promised to those that are in the group.
+                self.change_in_turn(now, contract, (shares, mode), &[task])
+            }
             None => self.join(now, contract, (shares, &[]), mode, Duration::ZERO),
         };
         match joined {
@@ -101,28 +104,6 @@ impl Core {
                 Err(error)
             }
         }
-    }
-
-    /// Puts a task for more members in the place of a group's. Refused, too, where its next request
-    /// would be put off for it: that is promised to those that are in the group.
-    fn change_in_turn(
-        &mut self,
-        now: Instant,
-        contract: &Contract,
-        share: &Share,
-        task: Joined,
-    ) -> Result<Vec<Joined>, Error> {
-        let turn = self.next_release(&task).max(now);
-        self.attempt([share.disk], |core| {
-            let tasks =
-                core.change(now, contract, core::slice::from_ref(share), Mode::Write, &[task])?;
-            if core.next_release(&task) > turn {
-                let utilisation_ppm = core.seen(share.disk).set.utilisation().ppm();
-                let refusal = sched::Refusal { utilisation_ppm, deadline: None, undecided: true };
-                return Err(Error::Refused(refused(share.disk, &refusal)));
-            }
-            Ok(tasks)
-        })
     }
 
     /// What is missing is missing at a deadline of the log, before any of the group's: its command is too
@@ -235,7 +216,8 @@ impl Core {
             return;
         }
         let share = Share { members, ..group.share.clone() };
-        if let Ok(tasks) = self.change_in_turn(now, &contract, &share, task) {
+        let shares = core::slice::from_ref(&share);
+        if let Ok(tasks) = self.change_in_turn(now, &contract, (shares, Mode::Write), &[task]) {
             self.note_group(now, id, &contract, share, tasks[0]);
         }
         self.search = None;

@@ -194,6 +194,7 @@ impl Node {
     fn stays(&mut self, now: Instant, place: (DiskIndex, u64), volume: VolumeId, why: Unmoved) {
         let pause = match why {
             Unmoved::Written | Unmoved::Read | Unmoved::NoMemory => MOVE_AGAIN,
+            Unmoved::Refused(ref error) if error.is_undecided() => MOVE_AGAIN,
             _ => MOVE_RETRY,
         };
         let again = now.saturating_add(pause);
@@ -243,7 +244,8 @@ impl Node {
             if asked.is_some_and(|asked| stream.has_tasks(&asked)) {
                 continue;
             }
-            stream.tasks = self.core.change(now, &contract, &shares, mode, &stream.tasks)?;
+            stream.tasks =
+                self.core.change_in_turn(now, &contract, (&shares, mode), &stream.tasks)?;
             stream.find_in_slack(&mut self.core, now);
         }
         self.serve_again(now, volume)

@@ -218,10 +218,18 @@ impl Node {
         changes.sort_by_key(|(_, old, new, _)| new.cost > old.cost || new.deadline < old.deadline);
         changes.retain(|(_, old, new, _)| old != new);
         for (id, _, new, stream) in changes {
-            match self.core.disk(disk).queue.change(now, id, new) {
+            let turn = self.core.disks[disk.as_usize()].queue.schedule().next_release(id);
+            let changed = self.core.disk(disk).queue.change(now, id, new);
+            // Nobody has asked for it whose next request it could put off.
+            let is_put_off = changed.is_ok() && self.core.is_put_off((disk, id), turn, now);
+            let changed = match is_put_off {
+                true => Err(self.core.undecided(disk)),
+                false => changed.map_err(|refusal| refused(disk, &refusal)),
+            };
+            match changed {
                 Ok(()) => self.note_task((disk, id), stream, new),
                 Err(refusal) => {
-                    first.get_or_insert(refused(disk, &refusal));
+                    first.get_or_insert(refusal);
                     streams.extend(stream);
                     let mut groups = self.core.groups.all.values();
                     let of_it = groups.find(|group| group.task.id == id && group.task.disk == disk);

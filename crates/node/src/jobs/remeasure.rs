@@ -199,7 +199,7 @@ impl Node {
                 Outcome::Used
             }
             Err(error) => {
-                if matches!(&error, Error::ProfileRefused { refusal, .. } if refusal.undecided) {
+                if error.is_undecided() {
                     let at = now.saturating_add(WIDEN_AGAIN);
                     self.core.measuring.again.insert(disk, at);
                 }

@@ -183,9 +183,8 @@ impl Node {
         error: Error,
         until: Option<Instant>,
     ) -> Option<Error> {
-        let is_undecided = matches!(&error, Error::Refused(refusal) if refusal.undecided);
         let found = self.core.store.find(&opening.volume).filter(|found| found.is_thin());
-        let waits = is_undecided && opening.mode == Mode::Write && !self.is_ending();
+        let waits = error.is_undecided() && opening.mode == Mode::Write && !self.is_ending();
         let Some(volume) = found.filter(|_| waits) else { return Some(error) };
         let period = opening.contract.period();
         let longest = period.saturating_mul(limits::OPENS_FOR).min(limits::OPENS_FOR_MAX);

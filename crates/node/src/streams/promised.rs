@@ -118,7 +118,14 @@ impl Node {
         }
         let blocks = contract::window_blocks(&contract, &shares, mode, core.late);
         let memory = stream.more_memory(core, blocks)?;
+        let turn = core.begins(&stream.tasks).max(now);
         match core.join(now, &contract, (&shares, &stream.tasks), mode, Duration::ZERO) {
+            // It goes by these from its next request on, which nobody has asked to put off.
+            Ok(tasks) if core.promises() && core.begins(&tasks) > turn => {
+                core.leave(&tasks);
+                stream.give(core, memory);
+                Err(Error::Refused(core.undecided(shares[0].disk)))
+            }
             Ok(tasks) => Ok(Some(Promised { stream: id, tasks, memory, blocks })),
             Err(error) => {
                 stream.give(core, memory);
