@@ -95,13 +95,14 @@ impl Pool for engine::Pool {
         &self,
         who: Who,
         _stream: StreamId,
-        chunk: Box<dyn Chunk>,
-        len: Bytes,
+        (chunk, len): (Box<dyn Chunk>, Bytes),
         callback: Callback,
+        (next, taken): (Bytes, Callback),
     ) {
         let chunk = chunk.into_any().downcast::<engine::Chunk>().expect("it came from this pool");
         let done = move |result: Result<(), Error>| callback(result.map(|()| Reply::Done));
-        self.advance(who, *chunk, len, done);
+        let taken = move |result: Result<engine::Reply, Error>| taken(result.map(boxed));
+        self.advance_and_take(who, (*chunk, len), done, next, taken);
     }
 
     fn now(&self) -> Instant {

@@ -141,14 +141,16 @@ pub trait Pool: Send + Sync + 'static {
         None
     }
     /// Gives `chunk` of a reader back and moves its playout point on: what
-    /// [`Op::StreamAdvance`] does once the chunk is dropped.
+    /// [`Op::StreamAdvance`] does once the chunk is dropped. Where the pool can, it takes with the
+    /// same look what is in memory behind it, at most so much: the callback of `_take` is called with
+    /// what [`Op::StreamRead`] would answer, or dropped.
     fn advance(
         &self,
         who: Who,
         stream: StreamId,
-        chunk: Box<dyn Chunk>,
-        len: Bytes,
+        (chunk, len): (Box<dyn Chunk>, Bytes),
         callback: Callback,
+        _take: (Bytes, Callback),
     ) {
         drop(chunk);
         self.submit(who, Op::StreamAdvance { stream, len }, callback);
@@ -363,6 +365,12 @@ impl<O: Operation> Coming<O> {
         (result, handed.unwrap_or_else(Handed::now))
     }
 
+    /// The same of what may not have been begun: none then.
+    async fn if_any(self) -> Option<Came<O>> {
+        let (result, handed) = self.receiver.await.ok()?;
+        Some((result.map(O::answer), handed.unwrap_or_else(Handed::now)))
+    }
+
     /// What comes.
     pub async fn end(mut self) -> Result<Answer<O>, Error> {
         self.come().await.0
@@ -432,16 +440,22 @@ impl Ask {
         Some(opened.await.unwrap_or(Err(Error::ShuttingDown)))
     }
 
-    /// Gives back what a reader was given, and moves its playout point on by `len`.
+    /// Gives back what a reader was given, and moves its playout point on by `len`. With that comes what
+    /// is in memory behind it, at most `next`, if anything is: what [`Op::StreamRead`] would answer.
+    ///
+    /// # Errors
+    /// As [`Op::StreamAdvance`].
     pub async fn advance(
         &self,
         stream: StreamId,
-        chunk: Box<dyn Chunk>,
-        len: Bytes,
-    ) -> Result<(), Error> {
+        given: (Box<dyn Chunk>, Bytes),
+        next: Bytes,
+    ) -> Result<Option<Came<calls::StreamRead>>, Error> {
         let (callback, coming) = Coming::<calls::StreamAdvance>::new(false);
-        self.0.advance(self.1.clone(), stream, chunk, len, callback);
-        coming.end().await
+        let (taken, next_coming) = Coming::<calls::StreamRead>::new(true);
+        self.0.advance(self.1.clone(), stream, given, callback, (next, taken));
+        coming.end().await?;
+        Ok(next_coming.if_any().await)
     }
 
     /// An answer is in the socket or the window of its program. Its account hears of it; what

@@ -45,6 +45,52 @@ fn the_writer_hears_how_far_its_bytes_are_durable_without_asking() {
     assert_eq!(durability.wait(Bytes::new(60_000)), None, "nothing more will come");
 }
 
+/// It reads at the place where a camera writes, and dies while it waits for what comes next.
+#[test]
+fn a_reader_that_dies_while_it_waits_has_no_contract_any_more() {
+    let daemon = Running::start();
+    daemon.pool.state().volumes.get_mut("v").unwrap().data = noise(20_000);
+    let mut reader = daemon.client.reader("v", contract(), Bytes::ZERO).unwrap();
+    assert!(matches!(reader.next_piece(&mut [0; 100]), Ok(Piece::Data(100))));
+    daemon.pool.state().hold_reads = true;
+    let stream = open_by_hand(&daemon, "read");
+    let mut socket = attach_by_hand(&daemon, stream);
+    socket.write_all(&Head::Next { len: Bytes::KIB }.encode(0)).unwrap();
+    let state = daemon.pool.wait(|state| !state.held.is_empty());
+    assert_eq!(state.streams.len(), 2);
+    drop(state);
+    drop(socket);
+    drop(daemon.pool.wait(|state| state.streams.len() == 1));
+    daemon.pool.release();
+    reader.close().unwrap();
+}
+
+/// A session holds what comes next, for whoever asks for more, less, or goes elsewhere.
+#[test]
+fn what_was_taken_ahead_is_read_in_pieces_of_any_length_and_left_by_a_jump() {
+    let daemon = Running::start();
+    let bytes = noise(100_000);
+    daemon.pool.state().volumes.get_mut("v").unwrap().data = bytes.clone();
+    let stream = open_by_hand(&daemon, "read");
+    let mut socket = attach_by_hand(&daemon, stream);
+    let (mut at, mut tag) = (0, 0);
+    for len in [1_000, 7, 70_000, 1, 4_096, 3, 2_000, 60_000, 5] {
+        socket.write_all(&Head::Next { len: Bytes::new(len) }.encode(0)).unwrap();
+        let (head, body) = frame(&mut socket);
+        let Head::Data { offset } = head else { panic!("{head:?}") };
+        assert_eq!(offset.as_usize(), at);
+        assert!(!body.is_empty() && body.len() as u64 <= len, "{} of {len}", body.len());
+        assert!(body == bytes[at..at + body.len()], "at {at}");
+        at += body.len();
+        if len == 1 {
+            (at, tag) = (40_000, tag + 1);
+            let seek = Head::Seek { tag, offset: Bytes::new(at as u64) };
+            socket.write_all(&seek.encode(0)).unwrap();
+            while !matches!(frame(&mut socket).0, Head::Sought { .. }) {}
+        }
+    }
+}
+
 #[test]
 fn a_program_that_dies_has_its_streams_closed_and_its_writes_synced() {
     let daemon = Running::start();
@@ -64,7 +110,7 @@ fn a_program_that_dies_has_its_streams_closed_and_its_writes_synced() {
 #[test]
 fn a_write_that_is_cut_in_the_middle_of_a_frame_is_not_accepted() {
     let daemon = Running::start();
-    let stream = open_by_hand(&daemon);
+    let stream = open_by_hand(&daemon, "write");
     let mut socket = attach_by_hand(&daemon, stream);
     socket.write_all(&Head::Write.encode(3000)).unwrap();
     socket.write_all(&noise(3000)).unwrap();
@@ -97,7 +143,7 @@ fn what_a_writer_sent_before_it_was_dropped_is_written() {
 #[test]
 fn what_a_program_sent_before_it_was_killed_is_written() {
     let daemon = Running::start();
-    let stream = open_by_hand(&daemon);
+    let stream = open_by_hand(&daemon, "write");
     let mut socket = attach_by_hand(&daemon, stream);
     let bytes = noise(9000);
     let pool = daemon.pool.state();
@@ -117,7 +163,7 @@ fn what_a_program_sent_before_it_was_killed_is_written() {
 fn bytes_come_behind_word_that_nobody_hears() {
     let daemon = Running::start();
     daemon.pool.state().hold_commits = true;
-    let stream = open_by_hand(&daemon);
+    let stream = open_by_hand(&daemon, "write");
     let mut socket = attach_by_hand(&daemon, stream);
     let bytes = noise(6000);
     socket.write_all(&Head::Write.encode(3000)).unwrap();
@@ -224,7 +270,7 @@ fn stopping_closes_every_stream_tells_its_program_and_commits_last() {
     let mut writer = daemon.client.writer("v", contract(), Bytes::ZERO).unwrap();
     let mut reader = daemon.client.reader("v", contract(), Bytes::ZERO).unwrap();
     let mut best_effort = daemon.client.best_effort("v").unwrap();
-    let unattached = open_by_hand(&daemon);
+    let unattached = open_by_hand(&daemon, "write");
     writer.write_all(&noise(5000)).unwrap();
     writer.flush().unwrap();
     daemon.stop().unwrap();
@@ -246,7 +292,7 @@ fn stopping_closes_every_stream_tells_its_program_and_commits_last() {
 #[test]
 fn who_breaks_the_protocol_is_told_so_and_harms_nobody() {
     let daemon = Running::start();
-    let stream = open_by_hand(&daemon);
+    let stream = open_by_hand(&daemon, "write");
     let hello = Head::HelloStream { version: VERSION, stream };
     let other = Head::HelloStream { version: VERSION + 1, stream };
     let nobody = Head::HelloStream { version: VERSION, stream: 999 };
@@ -283,9 +329,11 @@ fn who_breaks_the_protocol_is_told_so_and_harms_nobody() {
     assert!(daemon.client.health().is_ok());
 }
 
-fn open_by_hand(daemon: &Running) -> u64 {
-    let body = r#"{"volume":"v","mode":"write","contract":{"rate_bytes_per_second":1000,
-        "block_bytes":4096,"burst_bytes":4096}}"#;
+fn open_by_hand(daemon: &Running, mode: &str) -> u64 {
+    let body = format!(
+        r#"{{"volume":"v","mode":"{mode}","contract":{{"rate_bytes_per_second":1000,
+        "block_bytes":4096,"burst_bytes":4096}}}}"#
+    );
     let request = format!(
         "POST /v1/streams HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -309,11 +357,17 @@ fn attach_by_hand(daemon: &Running, stream: u64) -> UnixStream {
     socket
 }
 
-/// The next head; a body behind it is read and dropped.
-fn head(socket: &mut UnixStream) -> Head {
+/// The next head, and the body behind it.
+fn frame(socket: &mut UnixStream) -> (Head, Vec<u8>) {
     let mut bytes = [0; HEAD_LEN];
     socket.read_exact(&mut bytes).unwrap();
-    let (head, body) = Head::decode(&bytes).unwrap();
-    socket.read_exact(&mut vec![0; body]).unwrap();
-    head
+    let (head, len) = Head::decode(&bytes).unwrap();
+    let mut body = vec![0; len];
+    socket.read_exact(&mut body).unwrap();
+    (head, body)
+}
+
+/// The next head; a body behind it is read and dropped.
+fn head(socket: &mut UnixStream) -> Head {
+    frame(socket).0
 }

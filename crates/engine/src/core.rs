@@ -225,19 +225,28 @@ impl Core {
         Ok(())
     }
 
-    /// A stream's memory comes back, and its playout point moves on, in one section.
+    /// A stream's memory comes back, and its playout point moves on, in one section; in the same one
+    /// what is in memory behind it is taken, as much as `take` says.
     pub(crate) fn advance(
         self: &Arc<Self>,
         who: Who,
         (chunk, len): (Chunk, Bytes),
         callback: Callback,
+        take: Option<(Bytes, Callback)>,
     ) {
         assert!(chunk.belongs_to(self), "memory of another pool");
         let (span, owner) = chunk.into_span();
         let Owner::Stream(stream) = owner else { panic!("best effort has no playout point") };
         self.section(|inner, news| {
             inner.take_back(&self.arena, span, owner);
-            inner.begin((who, None), Op::StreamAdvance { stream, len }, callback, news);
+            inner.begin((who.clone(), None), Op::StreamAdvance { stream, len }, callback, news);
+            // Nobody waits for it: what is not there is asked for when the program does.
+            if let Some((len_max, callback)) = take
+                && inner.node.is_there(inner.now, stream, len_max)
+            {
+                let read = Op::StreamRead { stream, len_max };
+                inner.begin((who, None), read, callback, news);
+            }
         });
     }
 

@@ -404,7 +404,24 @@ impl Pool {
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
         let done = |ended: Result<Reply, Error>| done(ended.map(calls::StreamAdvance::answer));
-        self.core.advance(who, (chunk, len), Box::new(done));
+        self.core.advance(who, (chunk, len), Box::new(done), None);
+    }
+
+    /// The same, and with the same look takes at most `len_max` of what comes next, where that is
+    /// in memory: `taken` is called with what [`Op::StreamRead`] would answer, or dropped.
+    ///
+    /// # Panics
+    /// As [`Pool::advance`].
+    pub fn advance_and_take(
+        &self,
+        who: Who,
+        (chunk, len): (Chunk, Bytes),
+        done: impl FnOnce(Result<(), Error>) + Send + 'static,
+        len_max: Bytes,
+        taken: impl FnOnce(Result<Reply, Error>) + Send + 'static,
+    ) {
+        let done = |ended: Result<Reply, Error>| done(ended.map(calls::StreamAdvance::answer));
+        self.core.advance(who, (chunk, len), Box::new(done), Some((len_max, Box::new(taken))));
     }
 
     /// The pieces of a reader's shared window, as [`Op::WindowNext`] would tell them one by

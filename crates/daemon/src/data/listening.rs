@@ -18,13 +18,15 @@ pub struct Listening {
     limit: Duration,
     /// What the clock of `alive` counts from.
     began: Clock,
+    /// What has come while the session had to answer.
+    ahead: Option<(Head, usize)>,
 }
 
 impl Listening {
     /// A program that may be silent for `limit`; zero: for ever.
     pub fn new(input: Incoming, limit: Duration) -> Self {
         let (alive, began) = (KeepAlive::new(Instant::EPOCH, limit), Clock::now());
-        Self { input, alive, limit, began }
+        Self { input, alive, limit, began, ahead: None }
     }
 
     fn now(&self) -> Instant {
@@ -55,6 +57,9 @@ impl Listening {
     /// The next head, or none when the program has been silent for too long. Pauses are the
     /// caller's to [take](Self::pauses), and so is what it [heard](Self::heard) otherwise.
     pub async fn next(&mut self) -> Result<Option<(Head, usize)>, Over> {
+        if let Some(frame) = self.ahead.take() {
+            return Ok(Some(frame));
+        }
         loop {
             let at = |due: Instant| self.began + std::time::Duration::from_nanos(due.as_nanos());
             let due = self.alive.due().map(at);
@@ -74,6 +79,18 @@ impl Listening {
                 return Ok(None);
             }
         }
+    }
+
+    /// While the session has to answer: why the connection ends, if it does. What comes meanwhile is kept
+    /// for [`Listening::next`]. Dropped while it waits, it loses nothing.
+    pub async fn ends(&mut self) -> Over {
+        if self.ahead.is_none() {
+            match self.input.head().await {
+                Ok(frame) => self.ahead = Some(frame),
+                Err(over) => return over,
+            }
+        }
+        pending().await
     }
 
     /// The program has moved its window, or asked for something.

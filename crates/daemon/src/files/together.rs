@@ -57,12 +57,12 @@ impl Pool for Together {
         &self,
         who: Who,
         stream: StreamId,
-        chunk: Box<dyn Chunk>,
-        len: Bytes,
+        (chunk, len): (Box<dyn Chunk>, Bytes),
         callback: Callback,
+        take: (Bytes, Callback),
     ) {
         if stream.0 < FIRST_STREAM {
-            return self.pool.advance(who, stream, chunk, len, callback);
+            return self.pool.advance(who, stream, (chunk, len), callback, take);
         }
         drop(chunk);
         self.submit(who, Op::StreamAdvance { stream, len }, callback);

@@ -331,17 +331,21 @@ async fn play(
 ) -> Result<(), Option<String>> {
     let mut at = range.start;
     let told = |error: Error| Some(error.to_string());
+    let most = |at| range.end.saturating_sub(at).min(Bytes::new(BODY_MAX as u64));
+    let mut taken = None;
     while at < range.end {
-        let len_max = range.end.saturating_sub(at).min(Bytes::new(BODY_MAX as u64));
-        let (read, handed) = ask.call_handed(calls::StreamRead { stream, len_max }).await;
+        let (read, handed) = match taken.take() {
+            Some(came) => came,
+            None => ask.call_handed(calls::StreamRead { stream, len_max: most(at) }).await,
+        };
         match read.map_err(told)? {
             Playout::Data { bytes: chunk, .. } => {
                 let len = Bytes::new(chunk.bytes().len() as u64);
                 // The window moves on when the client can take the next bytes.
                 let room = taker.reserve().await.map_err(|_| None)?;
                 room.send(Ok((bytes::Bytes::copy_from_slice(chunk.bytes()), handed)));
-                ask.advance(stream, chunk, len).await.map_err(told)?;
                 at += len;
+                taken = ask.advance(stream, (chunk, len), most(at)).await.map_err(told)?;
             }
             Playout::Gap { offset, len } => {
                 return Err(Some(format!("{len} from {offset} on could not be read in time")));

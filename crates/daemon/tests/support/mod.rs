@@ -68,6 +68,8 @@ pub struct State {
     pub hold_commits: bool,
     /// Whose change of a volume's service is in force, and not durable.
     pub uncommitted: Vec<Callback>,
+    /// Readers are not answered while set: as if what they ask for had not been written yet.
+    pub hold_reads: bool,
     /// Streams are not closed while set: as if their last commit took long.
     pub hold_closes: bool,
     /// Refusals are not told while set: as if what would have fitted were searched for.
@@ -175,6 +177,7 @@ impl Fake {
             let mut state = self.state();
             (state.hold_best_effort, state.hold_commits) = (false, false);
             (state.hold_closes, state.hold_refusals) = (false, false);
+            state.hold_reads = false;
             (state.hold_opens, state.hold_changes_to) = (false, None);
             std::mem::take(&mut state.held)
         };
@@ -458,6 +461,28 @@ write = { fixed = '1ms', rate = '100MB/s' }
 ";
 
 impl Pool for Fake {
+    fn advance(
+        &self,
+        who: Who,
+        stream: StreamId,
+        (chunk, len): (Box<dyn Chunk>, Bytes),
+        callback: Callback,
+        (next, taken): (Bytes, Callback),
+    ) {
+        drop(chunk);
+        self.submit(who, Op::StreamAdvance { stream, len }, callback);
+        let mut state = self.state();
+        let gap = state.gap.map(|(from, _)| from);
+        let is_gap = state.streams.get(&stream.0).is_some_and(|one| gap == Some(one.position));
+        if is_gap || state.hold_reads {
+            return;
+        }
+        let read = state.read(stream, next);
+        drop(state);
+        if let Ok(Reply::Data { .. }) = read {
+            taken(read);
+        }
+    }
     fn recorded(&self, name: &str) -> Option<node::Recorded> {
         // Nothing was noted of any volume that is there.
         self.volume(name).map(|_| node::Recorded::default())
@@ -522,7 +547,15 @@ impl Pool for Fake {
                 return self.news.notify_all();
             }
             Op::StreamChange { stream, contract } => state.change(stream, contract),
+            Op::StreamRead { .. } if state.hold_reads => {
+                state.held.push((op, callback));
+                return self.news.notify_all();
+            }
             Op::StreamRead { stream, len_max } => state.read(stream, len_max),
+            Op::StreamSeek { stream, to } => state.stream(stream, Mode::Read).map(|stream| {
+                stream.position = to.get();
+                Reply::Ready { at: Instant::EPOCH, steady: Instant::EPOCH, seeks: 1 }
+            }),
             Op::StreamAdvance { stream, len } => state.stream(stream, Mode::Read).map(|stream| {
                 stream.position += len.get();
                 Reply::Done

@@ -3,6 +3,7 @@
 use crate::api::*;
 use crate::core::Core;
 use crate::limits::EARLY_REQUESTS;
+use crate::node::Node;
 use crate::streams::stream::{Lost, Slot, Stream};
 use crate::work::BlockPart;
 use alloc::vec::Vec;
@@ -57,6 +58,29 @@ impl Stream {
         self.position += len;
         self.pump_reader(core, now, has_writer);
         Ok(())
+    }
+
+    /// Whether [`Op::StreamRead`] of at most `len_max` would be answered with bytes at once: they are in
+    /// memory, nobody asks, and the rate allows it.
+    fn is_there(&self, core: &Core, now: Instant, len_max: Bytes) -> bool {
+        let is_reader = self.mode == Mode::Read && self.shared.is_none() && !self.closing;
+        let is_free = is_reader && self.ask.is_none() && self.held.is_zero();
+        let length = core.store.volume(self.volume).expect("open volumes stay").length();
+        let (at, block) = (self.position, self.block_at(self.position));
+        let end = self.end_of(block, length);
+        // What a jump began with early is handed out by its own rules.
+        let is_early = self.early_upto(at).is_some() || self.is_early_with_disk(block);
+        let is_there = self.primed
+            && at < end
+            && matches!(self.window.get(block), Some(Slot::Ready))
+            && !is_early
+            && self.lost_at(at).is_none();
+        let within = || {
+            let mut pace = self.pace.clone();
+            pace.renew(now);
+            pace.may_pass(len_max.min(end - at)) <= now
+        };
+        is_free && is_there && !len_max.is_zero() && (self.may_read_beyond(now) || within())
     }
 
     /// Does all that can be done now: lets go of blocks behind the playout
@@ -425,5 +449,13 @@ impl Stream {
             return Err(Error::Invalid { what: "length", rule: "more than nothing" });
         }
         Ok(())
+    }
+}
+
+impl Node {
+    /// Whether [`Op::StreamRead`] of at most `len_max` would be answered with bytes at once.
+    pub fn is_there(&self, now: Instant, stream: StreamId, len_max: Bytes) -> bool {
+        let stream = self.streams.get(stream);
+        stream.is_some_and(|stream| stream.is_there(&self.core, now, len_max))
     }
 }
