@@ -203,7 +203,7 @@ mod tests {
 
     fn read(id: u64, span: Span, written: Blocks) -> DiskCommand {
         let action = DiskAction::Read { offset: Bytes::ZERO, span, written: written.into() };
-        DiskCommand { id: CommandId(id), action, predicted: Duration::ZERO }
+        DiskCommand { id: CommandId(id), action, predicted: Duration::ZERO, is_promised: false }
     }
 
     fn hole(id: u64) -> DiskCommand {
@@ -249,7 +249,7 @@ mod tests {
         let span = Span { offset: Bytes::mib(to), ..from };
         let written = Blocks::NONE.into();
         let action = DiskAction::Copy { from, offset: Bytes::ZERO, span, written };
-        DiskCommand { id: CommandId(id), action, predicted: Duration::ZERO }
+        DiskCommand { id: CommandId(id), action, predicted: Duration::ZERO, is_promised: false }
     }
 
     /// Copies wait until the device has its commands, and until the pool has heard of what has ended:

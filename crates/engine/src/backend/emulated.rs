@@ -238,7 +238,7 @@ mod tests {
 
     fn run(disk: &mut Emulated, id: u64, action: DiskAction) -> Completion {
         let predicted = Duration::ZERO;
-        disk.start(DiskCommand { id: CommandId(id), action, predicted });
+        disk.start(DiskCommand { id: CommandId(id), action, predicted, is_promised: false });
         let mut done = Vec::new();
         while done.is_empty() {
             disk.wait(None, &mut done);
@@ -309,7 +309,7 @@ mod tests {
                 written: Blocks::first(Bytes::kib(64)).into(),
             };
             let (id, predicted) = (CommandId(n), Duration::ZERO);
-            disk.start(DiskCommand { id, action, predicted });
+            disk.start(DiskCommand { id, action, predicted, is_promised: false });
         }
         assert_eq!(disk.in_flight(), 8);
         let mut done = Vec::new();
@@ -337,7 +337,7 @@ mod tests {
             let (span, written) = (Span { offset: Bytes::mib(n), len }, Blocks::first(len).into());
             let action = DiskAction::Read { offset, span, written };
             let (id, predicted) = (CommandId(n), Duration::ZERO);
-            disk.start(DiskCommand { id, action, predicted });
+            disk.start(DiskCommand { id, action, predicted, is_promised: false });
         }
         assert_eq!(disk.in_flight(), 4);
         let mut done = Vec::new();

@@ -213,7 +213,12 @@ mod tests {
         let file = Arc::new(File::open(made.path()).unwrap());
         let here = InMemory { file, arena: Arc::clone(&arena) };
         let run = |action| {
-            let command = DiskCommand { id: CommandId(1), action, predicted: Duration::ZERO };
+            let command = DiskCommand {
+                id: CommandId(1),
+                action,
+                predicted: Duration::ZERO,
+                is_promised: false,
+            };
             let [done] = here.run(&[command])[..] else { panic!("one ends") };
             assert!(done.started <= done.finished && done.finished <= done.noticed, "{done:?}");
             done.result

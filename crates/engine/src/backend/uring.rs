@@ -530,7 +530,7 @@ mod tests {
         let count = actions.len();
         for (id, action) in actions.into_iter().enumerate() {
             let (id, predicted) = (CommandId(id as u64), Duration::ZERO);
-            ring.start(DiskCommand { id, action, predicted });
+            ring.start(DiskCommand { id, action, predicted, is_promised: false });
         }
         let mut done = Vec::new();
         while done.len() < count {
@@ -771,7 +771,7 @@ mod tests {
         for id in [1, 2] {
             let action = DiskAction::WriteBytes { offset: Bytes::kib(4), bytes: bytes.clone() };
             let (id, predicted) = (CommandId(id), Duration::ZERO);
-            ring.start(DiskCommand { id, action, predicted });
+            ring.start(DiskCommand { id, action, predicted, is_promised: false });
             ring.submit();
             let submitted = sys::now();
             // Busy, until the device must have ended.
@@ -818,7 +818,12 @@ mod tests {
         let mut ring = ring(false, true);
         let at = Bytes::mib(4);
         let action = DiskAction::WriteBytes { offset: at, bytes: vec![3; 4096] };
-        ring.start(DiskCommand { id: CommandId(0), action, predicted: Duration::ZERO });
+        ring.start(DiskCommand {
+            id: CommandId(0),
+            action,
+            predicted: Duration::ZERO,
+            is_promised: false,
+        });
         assert!(!ring.waiting_for_event && ring.in_flight() == 1);
         let file = ring.file_without_ring();
         drop(ring);
