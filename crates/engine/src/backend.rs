@@ -11,6 +11,7 @@ pub(crate) mod here;
 mod transfer;
 pub(crate) mod uring;
 
+use crate::aligned::Aligned;
 use crate::arena::Arena;
 use crate::sys::Event;
 use crate::{HostLateness, lock::Mutex};
@@ -35,6 +36,21 @@ pub struct Completion {
     pub noticed: Instant,
     /// What the device said.
     pub result: Result<(), DeviceError>,
+    /// What of it has ended.
+    pub stage: Stage,
+}
+
+/// What of a command has ended. A device that is done can have its next command, whatever the host has
+/// to do yet for the last one; whoever asked has to wait for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// All of it, at once.
+    Whole,
+    /// The device is done with it. Its memory is still being filled: the end of that has this
+    /// number, which no other command has.
+    Device(u64),
+    /// Its memory is filled. Of the times only `noticed` counts.
+    Memory(u64),
 }
 
 impl Completion {
@@ -45,14 +61,14 @@ impl Completion {
         finished: Instant,
         result: Result<(), DeviceError>,
     ) -> Self {
-        Self { id, started, finished, noticed: finished, result }
+        Self { id, started, finished, noticed: finished, result, stage: Stage::Whole }
     }
 }
 
 /// A device that is given commands and waited on.
 ///
 /// The memory of a command is the backend's from [`Backend::start`] to the end
-/// of the command: nobody else refers to what it may fill.
+/// of the command, all of it ([`Stage`]): nobody else refers to what it may fill.
 pub trait Backend {
     /// Takes a command; it may go to the device now or at the next
     /// [`Backend::submit`] or [`Backend::wait`].
@@ -67,6 +83,23 @@ pub trait Backend {
 
     /// Commands that were taken and have not ended.
     fn in_flight(&self) -> usize;
+}
+
+/// A device whose reads of what was written in part can be filled with zeros by somebody else.
+pub(crate) trait LeavesHoles: Backend {
+    /// As [`Backend::start`] of a read: what of its memory was never written is not touched.
+    fn start_leaving_holes(&mut self, command: DiskCommand);
+
+    /// Bytes of such reads that have ended and are still to be put into their places.
+    fn take_read(&mut self) -> Vec<(CommandId, Scattered)>;
+}
+
+/// What was read for many pieces of memory.
+pub(crate) struct Scattered {
+    /// They begin with what the first piece is for.
+    bytes: Aligned,
+    span: Span,
+    written: Written,
 }
 
 /// What a backend needs of its surroundings.
@@ -123,25 +156,31 @@ fn zero_unwritten(arena: &Arena, span: Span, written: &Written) {
     if written.covers(span.len) {
         return; // mostly
     }
-    for hole in written.holes(span.len) {
-        let hole = hole.start..hole.end.min(span.len);
-        zero(arena, Span { offset: span.offset + hole.start, len: hole.end - hole.start });
+    holes(span, written).for_each(|hole| zero(arena, hole));
+}
+
+/// What a read leaves out of its span.
+fn holes(span: Span, written: &Written) -> impl Iterator<Item = Span> {
+    let holes = written.holes(span.len);
+    holes.map(move |hole| Span { offset: span.offset + hole.start, len: hole.end - hole.start })
+}
+
+/// Puts what was read of the blocks of a span into their places.
+fn spread(arena: &Arena, Scattered { bytes, span, written }: &Scattered) {
+    let first = written.span().start;
+    for run in written.runs() {
+        let into = Span { offset: span.offset + run.start, len: run.end - run.start };
+        put(arena, into, &bytes[(run.start - first).as_usize()..]);
     }
 }
 
-/// Puts what was read of the blocks of a span into their places; `bytes` begin with the first
-/// of them.
+/// Fills a span with the first of these bytes.
 #[allow(unsafe_code)]
-fn spread(arena: &Arena, span: Span, written: &Written, bytes: &[u8]) {
-    let first = written.span().start;
-    for run in written.runs() {
-        let (at, len) = ((run.start - first).as_usize(), (run.end - run.start).as_usize());
-        let into = Span { offset: span.offset + run.start, len: run.end - run.start };
-        let from = &bytes[at..at + len];
-        // SAFETY: the part lies in the arena or a region (`pointer` checks), and is lent to this
-        // command alone; `bytes` are not of it, and `from` has this length.
-        unsafe { arena.pointer(into).copy_from_nonoverlapping(from.as_ptr(), len) };
-    }
+fn put(arena: &Arena, span: Span, bytes: &[u8]) {
+    let from = &bytes[..span.len.as_usize()];
+    // SAFETY: the span lies in the arena or a region (`pointer` checks), and is lent to one
+    // command alone; `bytes` are not of it, and `from` has this length.
+    unsafe { arena.pointer(span).copy_from_nonoverlapping(from.as_ptr(), from.len()) };
 }
 
 /// Puts the first `upto` bytes of a block that was read, and zeros behind them, around the bytes of a

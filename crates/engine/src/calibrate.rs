@@ -207,7 +207,12 @@ impl Bench {
         } else {
             DiskAction::Write { offset, span, valid: size }
         };
-        self.ring.start(DiskCommand { id: CommandId(slot), action, predicted: Duration::ZERO });
+        self.ring.start(DiskCommand {
+            id: CommandId(slot),
+            action,
+            predicted: Duration::ZERO,
+            is_promised: false,
+        });
     }
 
     /// The smallest window with nearly the throughput of the best, for small reads.
@@ -290,7 +295,12 @@ impl Bench {
     fn time_flush(&mut self) -> io::Result<Duration> {
         let mut done: Vec<Completion> = Vec::new();
         let (id, predicted) = (CommandId(0), Duration::ZERO);
-        self.ring.start(DiskCommand { id, action: DiskAction::Flush, predicted });
+        self.ring.start(DiskCommand {
+            id,
+            action: DiskAction::Flush,
+            predicted,
+            is_promised: false,
+        });
         while self.ring.in_flight() > 0 {
             self.ring.wait(None, &mut done);
         }

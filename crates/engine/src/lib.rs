@@ -47,7 +47,7 @@ mod sys;
 mod thread;
 
 pub use arena::Pages;
-pub use backend::{Backend, Completion};
+pub use backend::{Backend, Completion, Stage};
 pub use beside::beside;
 pub use buses::BusSpec;
 pub use chunk::{Chunk, ChunkMut};

@@ -11,4 +11,5 @@ mod closed;
 mod host_files;
 mod kill;
 mod many;
+mod thin_reads;
 mod windows;

@@ -46,4 +46,6 @@ pub use status::{Analysed, Look};
 pub use store::{REMOVED_DIRECTORY, VolumeId, ring_size};
 pub use volumes::listing::{Directory, Entry, Looked};
 pub use volumes::permission;
-pub use work::{CommandEnded, DiskQueue, Work, command_ended, command_noticed, next_command};
+pub use work::{
+    CommandEnded, DiskQueue, Work, command_ended, command_filled, command_noticed, next_command,
+};

@@ -366,7 +366,7 @@ impl CommandEnded {
 pub fn next_command(queue: &mut DiskQueue, now: Instant) -> DiskPoll {
     match queue.next(now) {
         Next::Wait { until } => DiskPoll::Wait { until },
-        Next::Start { key, predicted, work } => {
+        Next::Start { key, predicted, is_promised, work } => {
             // Metadata is used once: its bytes move out.
             let action = match &mut work.action {
                 DiskAction::WriteBytes { offset, bytes } => {
@@ -374,7 +374,7 @@ pub fn next_command(queue: &mut DiskQueue, now: Instant) -> DiskPoll {
                 }
                 other => other.clone(),
             };
-            DiskPoll::Start(DiskCommand { id: CommandId(key), action, predicted })
+            DiskPoll::Start(DiskCommand { id: CommandId(key), action, predicted, is_promised })
         }
     }
 }
@@ -442,6 +442,13 @@ pub fn command_noticed(
     let result = of_queue.work.result(result);
     let (disk, finished) = (id.disk(), times.noticed);
     CommandEnded { disk, finished, result, of_queue, is_again: false }
+}
+
+/// As [`command_noticed`] has said, the device has ended a command and has gone on; what it was for is
+/// there only now, since the driver had to fill memory. The node has not been told yet.
+pub fn command_filled(queue: &mut DiskQueue, ended: &mut CommandEnded, now: Instant) {
+    queue.filled(&mut ended.of_queue, ended.finished, now);
+    ended.finished = ended.finished.max(now);
 }
 
 /// What has to be done although there will be no slack for it: a part of a record, without which nobody's bytes

@@ -65,6 +65,12 @@ impl Account {
         self.count_late(done.late_by);
     }
 
+    /// What was counted as so late is later than that.
+    pub(crate) fn count_later(&mut self, counted: Duration, late_by: Duration) {
+        self.late_requests += u64::from(counted.is_zero() && !late_by.is_zero());
+        self.late_max = self.late_max.max(late_by);
+    }
+
     /// A request has ended so late, or in time.
     pub(crate) fn count_late(&mut self, late_by: Duration) {
         self.late_requests += u64::from(!late_by.is_zero());

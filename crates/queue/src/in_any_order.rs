@@ -52,7 +52,7 @@ impl<W> Queue<W> {
         self.gaps.given(key);
         self.begun.given(key, self.latest);
         let entry = self.commands.get_mut(key).expect("a scheduled command is known");
-        Next::Start { key, predicted: entry.predicted, work: &mut entry.work }
+        entry.given(key)
     }
 
     /// A command has ended: where several were with the device, nobody knows which was the last.

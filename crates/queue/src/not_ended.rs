@@ -64,10 +64,12 @@ impl<W> Queue<W> {
         self.schedule.times(key).is_some_and(|times| times.release <= now)
     }
 
-    /// By when a command that waits or is with the device is done, as its contract goes.
+    /// By when a command that waits or is with the device is done, as its contract goes; or what is
+    /// left of it that needs no device.
     pub fn due(&self, key: u64) -> Option<Instant> {
-        let times = self.schedule.times(key)?;
-        Some(times.deadline.saturating_add(self.device.advance))
+        let in_schedule = self.schedule.times(key).map(|times| times.deadline);
+        let over = || Some(self.commands.get(key)?.times?.1);
+        Some(in_schedule.or_else(over)?.saturating_add(self.device.advance))
     }
 
     /// The command that the device has had for longest; none where it has none.

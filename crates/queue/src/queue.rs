@@ -6,9 +6,10 @@
 //!
 //! A request may be served in several commands, its *parts*, one after the other: the
 //! schedule has one request, whose cost is that of all parts. From when the first part is
-//! started until the last one is, nothing else is, so that what is promised to others waits
-//! for one request at the most, as the analysis has it; and the parts find the heads
-//! where the part before them left them. But where requests are served in chunks
+//! started until the last one that needs the device is, nothing else is, so that what is promised to
+//! others waits for one request at the most, as the analysis has it; and the parts find the heads
+//! where the part before them left them. The schedule is done with a request when the device is: it
+//! does not wait for parts that need none, which come last. But where requests are served in chunks
 //! ([`Queue::set_chunks`]) and the schedule says so, others go between: no command is then
 //! longer than a chunk, and a request of which more is left waits in the schedule again after
 //! each; from outside it looks as if the device had it all the time. Each part ends in a call of [`Queue::ended`] of its own, with
@@ -87,6 +88,9 @@ pub(crate) struct Entry<W> {
     pub rest: Rest<W>,
     /// Where the whole request needs no device and counts for its contract: when it was asked for.
     asked: Option<Instant>,
+    /// Where the device has had all that it is needed for, and parts are left that need none:
+    /// the release and the deadline that the request had in the schedule, which has forgotten it.
+    pub(crate) times: Option<(Instant, Instant)>,
 }
 
 /// A request of which parts are left to be started.
@@ -106,6 +110,8 @@ pub enum Next<'a, W> {
         key: u64,
         /// Bound on the device time; zero where nothing is asked of the device.
         predicted: Duration,
+        /// It counts for a contract.
+        is_promised: bool,
         /// What it is for. What is taken out of it does not come back at the end.
         work: &'a mut W,
     },
@@ -198,8 +204,15 @@ impl<W> Entry<W> {
     /// In one part.
     fn new(work: W, command: Option<Command>, class: Class) -> Self {
         let (predicted, rest) = (Duration::ZERO, VecDeque::new());
-        let (in_parts, begun, asked) = (false, false, None);
-        Self { work, command, class, predicted, in_parts, begun, rest, asked }
+        let (in_parts, begun, asked, times) = (false, false, None, None);
+        Self { work, command, class, predicted, in_parts, begun, rest, asked, times }
+    }
+
+    /// It is given out. Of what needs no device only what counts for a contract is under it.
+    pub(crate) fn given(&mut self, key: u64) -> Next<'_, W> {
+        let counts = self.command.is_some() || self.times.is_some() || self.asked.is_some();
+        let is_promised = counts && self.class.task().is_some();
+        Next::Start { key, predicted: self.predicted, is_promised, work: &mut self.work }
     }
 }
 
@@ -654,8 +667,8 @@ impl<W> Queue<W> {
         let now = self.time(now);
         if let Some(key) = self.instant.pop_front() {
             let entry = self.commands.get_mut(key).expect("a command that waits is known");
-            entry.begun = true;
-            return Next::Start { key, predicted: Duration::ZERO, work: &mut entry.work };
+            (entry.begun, entry.predicted) = (true, Duration::ZERO);
+            return entry.given(key);
         }
         let at = self.schedule.head();
         if let Some(Parted { key, goes_on }) = self.parted {
@@ -748,9 +761,9 @@ impl<W> Queue<W> {
             self.gaps.given(key);
             self.begun.given(key, self.latest);
         }
-        let goes_on_alone = !entry.rest.is_empty() && !has_more;
+        let goes_on_alone = commands_of(&entry.rest).next().is_some() && !has_more;
         self.parted = goes_on_alone.then_some(Parted { key, goes_on: false });
-        Next::Start { key, predicted: entry.predicted, work: &mut entry.work }
+        entry.given(key)
     }
 
     /// A command has ended on the device, well or not.
@@ -776,13 +789,21 @@ impl<W> Queue<W> {
         let DeviceTime { started, finished, noticed } = times;
         let noticed = noticed.max(finished);
         let mut entry = self.commands.remove(key).expect("a command ends once");
-        let Entry { command, class, predicted, in_parts, asked, .. } = entry;
+        let Entry { command, class, predicted, in_parts, asked, times: before, .. } = entry;
         let next = entry.rest.pop_front();
         let is_last = next.is_none();
+        // What needs no device comes last, and the device does not wait for it.
+        let is_over = next.iter().chain(&entry.rest).all(|(part, _)| part.is_none());
+        let is_scheduled = command.is_some() || self.schedule.times(key).is_some();
+        let within = sched::EndTime { earliest: finished, latest: noticed };
+        let outcome =
+            (is_over && is_scheduled).then(|| self.schedule.finished_within(within, key));
+        let times = outcome.as_ref().map(|of| (of.times.release, of.times.deadline)).or(before);
         let was_begun = is_last && self.begun.ended(key);
         let work = match next {
             Some((command, work)) => {
-                entry.command = command;
+                (entry.command, entry.times, entry.begun) =
+                    (command, times, entry.begun || is_over);
                 let ended = core::mem::replace(&mut entry.work, work);
                 self.commands.insert(key, entry);
                 self.begun.goes_on(key);
@@ -800,20 +821,10 @@ impl<W> Queue<W> {
                 _ => self.instant.push_front(key),
             }
         }
-        let is_scheduled = || command.is_some() || self.schedule.times(key).is_some();
-        let within = sched::EndTime { earliest: finished, latest: noticed };
-        let outcome =
-            (is_last && is_scheduled()).then(|| self.schedule.finished_within(within, key));
         let promised = class.task().is_some();
         let task = || self.schedule.tasks().get(class.task()?);
-        let times = match &outcome {
-            // Asked at the end: a change of the contract may have moved them.
-            Some(of) => Some((of.times.release, of.times.deadline)),
-            None => asked.filter(|_| is_last).and_then(|asked| {
-                let task = task()?;
-                Some((asked, asked.saturating_add(task.deadline)))
-            }),
-        };
+        let of_asked = |asked: Instant| Some((asked, asked.saturating_add(task()?.deadline)));
+        let times = times.or_else(|| of_asked(asked?)).filter(|_| is_last);
         let latency = times.map_or(Duration::ZERO, |(from, _)| noticed.saturating_since(from));
         let due = times.map(|(_, deadline)| deadline.saturating_add(self.device.advance));
         let late_by = due.map_or(Duration::ZERO, |due| noticed.saturating_since(due));

@@ -67,7 +67,7 @@ fn queue_of(policy: PolicyKind, profile: Profile) -> Queue<Work> {
 
 fn start(queue: &mut Queue<Work>, ms: u64) -> Option<(u64, Duration, Work)> {
     match queue.next(at(ms)) {
-        Next::Start { key, predicted, work } => Some((key, predicted, *work)),
+        Next::Start { key, predicted, work, .. } => Some((key, predicted, *work)),
         Next::Wait { .. } => None,
     }
 }

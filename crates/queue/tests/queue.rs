@@ -65,7 +65,7 @@ fn with_task() -> (Queue<&'static str>, TaskId) {
 
 fn start(queue: &mut Queue<&'static str>, ms: u64) -> Option<(u64, Duration, &'static str)> {
     match queue.next(at(ms)) {
-        Next::Start { key, predicted, work } => Some((key, predicted, work)),
+        Next::Start { key, predicted, work, .. } => Some((key, predicted, work)),
         Next::Wait { .. } => None,
     }
 }
@@ -582,4 +582,79 @@ fn a_request_in_parts_is_late_once_and_its_command_is_as_old_as_the_part() {
     assert_eq!((given(&queue), queue.account_at(at(2_000)).late_requests), (None, 1));
     assert!(queue.ended(1, at(2_000), at(2_001), true).is_last);
     assert_eq!((queue.begun().count(), queue.account_at(at(3_000)).late_requests), (0, 1));
+}
+
+/// What of a request needs no device is the host's to do, however long that takes it: the device goes
+/// on with what waits. The request is late by its last part, as it always was.
+#[test]
+fn the_device_does_not_wait_for_parts_that_do_not_need_it() {
+    let (mut queue, task) = with_task();
+    let under = Request { class: Class::RealTime(task), command: read(5) };
+    let rest = VecDeque::from([(None, "zeros"), (None, "more zeros")]);
+    queue.submit_in_parts(at(0), 1, under, "first", rest);
+    assert_eq!(start(&mut queue, 0).map(|(key, ..)| key), Some(1));
+    queue.submit(at(0), 2, best(read(9)), "other");
+    assert_eq!(start(&mut queue, 0), None, "one command at a time");
+    let ended = queue.ended(1, at(0), at(10), true);
+    assert_eq!((ended.is_last, ended.due), (false, None));
+    assert_eq!(start(&mut queue, 10), Some((1, Duration::ZERO, "zeros")));
+    assert_eq!(start(&mut queue, 10).map(|(key, ..)| key), Some(2), "while it is filled");
+    assert_eq!(queue.due(1), Some(at(905)), "it has not ended");
+    assert_eq!(queue.account_at(at(907)).late_requests, 1);
+    assert!(!queue.ended(1, at(11), at(11), true).is_last);
+    assert_eq!(start(&mut queue, 11), Some((1, Duration::ZERO, "more zeros")));
+    let ended = queue.ended(1, at(908), at(908), true);
+    assert!(ended.is_last && ended.promised);
+    assert_eq!((ended.late_by, ended.latency, ended.due), (ms_(3), ms_(908), Some(at(905))));
+    assert_eq!((queue.account().late_requests, queue.account().late_max), (1, ms_(3)));
+    assert!(queue.ended(2, at(10), at(20), true).is_last);
+}
+
+/// The device is free when it has ended; the request is late by when its memory was filled.
+#[test]
+fn what_is_filled_after_the_device_has_ended_is_late_by_then() {
+    let (mut queue, task) = with_task();
+    let under = Request { class: Class::RealTime(task), command: read(5) };
+    let mut end = |key: u64, from: u64, noticed: u64, filled: u64| {
+        queue.submit(at(from), key, under, "thin");
+        start(&mut queue, from).unwrap();
+        let mut ended = queue.ended(key, at(from), at(noticed), true);
+        queue.filled(&mut ended, at(noticed), at(filled));
+        let account = queue.account();
+        (ended.late_by, ended.latency, account.late_requests, account.late_max)
+    };
+    assert_eq!(end(1, 0, 10, 900), (Duration::ZERO, ms_(900), 0, Duration::ZERO));
+    assert_eq!(end(2, 1_000, 1_010, 1_907), (ms_(2), ms_(907), 1, ms_(2)));
+    assert_eq!(end(3, 2_000, 2_906, 2_909), (ms_(4), ms_(909), 2, ms_(4)), "counted once");
+}
+
+/// Whoever drives the device knows what it may do later: what counts for a contract is told from the rest.
+#[test]
+fn what_is_given_says_whether_it_counts_for_a_contract() {
+    let (mut queue, task) = with_task();
+    let under = Class::RealTime(task);
+    queue.submit(at(0), 1, Request { class: under, command: read(5) }, "promised");
+    queue.submit_instant(Some(at(0)), 2, under, "zeros of a stream");
+    queue.submit_instant(None, 3, under, "zeros that count for nothing");
+    queue.submit_instant(Some(at(0)), 4, BEST, "zeros in the slack");
+    let rest = VecDeque::from([(None, "zeros behind it")]);
+    let given = |queue: &mut Queue<&'static str>| match queue.next(at(0)) {
+        Next::Start { key, is_promised, .. } => Some((key, is_promised)),
+        Next::Wait { .. } => None,
+    };
+    for wanted in [(2, true), (3, false), (4, false), (1, true)] {
+        assert_eq!(given(&mut queue), Some(wanted));
+        queue.ended(wanted.0, at(0), at(10), true);
+    }
+    queue.submit_in_parts(at(1_000), 5, Request { class: under, command: read(5) }, "first", rest);
+    for _ in 0..2 {
+        let Next::Start { key: 5, is_promised: true, .. } = queue.next(at(1_000)) else {
+            panic!("both parts count");
+        };
+        queue.ended(5, at(1_000), at(1_010), true);
+    }
+    queue.submit(at(2_000), 6, best(read(9)), "best effort");
+    let Next::Start { key: 6, is_promised: false, .. } = queue.next(at(2_000)) else {
+        panic!("best effort counts for nothing");
+    };
 }

@@ -338,7 +338,7 @@ impl<K: Keeps> SimDisk<K> {
         command: node::DiskCommand,
         memory: &mut K::Memory,
     ) {
-        let node::DiskCommand { id, action, predicted } = command;
+        let node::DiskCommand { id, action, predicted, .. } = command;
         let command = action.transfer().map_or(Command::Flush, |(range, direction)| {
             let len = (range.end - range.start).round_up(Bytes::new(BLOCK as u64));
             Command::Transfer(Access { lba: Lba::containing(range.start), len, direction })

@@ -10,7 +10,9 @@
 //! A flush costs the model's time and does not reach the host's own disk: an
 //! emulated disk survives the end of the process, not a power cut of the host.
 
-use super::{Backend, Completion, Surroundings, copy, merge, zero_unwritten};
+use super::{
+    Backend, Completion, LeavesHoles, Scattered, Surroundings, copy, merge, zero_unwritten,
+};
 use crate::arena::PAGE;
 use crate::sys;
 use disk::{CommandQueue, Flash, Model};
@@ -98,15 +100,18 @@ impl Emulated {
         self.busy.iter().map(|busy| busy.finished).chain(of_queue).min()
     }
 
-    /// Moves the bytes of an action between memory and the backing file.
-    fn transfer(&self, action: &DiskAction) -> io::Result<()> {
+    /// Moves the bytes of an action between memory and the backing file; what a read leaves out is
+    /// filled with `zeros`.
+    fn transfer(&self, action: &DiskAction, zeros: bool) -> io::Result<()> {
         match action {
             DiskAction::Read { offset, span, written } => {
                 for run in written.runs() {
                     let len = run.end - run.start;
                     self.read(*offset + run.start, Span { offset: span.offset + run.start, len })?;
                 }
-                zero_unwritten(&self.around.arena, *span, written);
+                if zeros {
+                    zero_unwritten(&self.around.arena, *span, written);
+                }
                 Ok(())
             }
             DiskAction::Merge { offset, span, keep, upto } => {
@@ -167,10 +172,10 @@ fn as_command(action: &DiskAction) -> Option<Command> {
     }
 }
 
-impl Backend for Emulated {
-    fn start(&mut self, command: DiskCommand) {
+impl Emulated {
+    fn begin(&mut self, command: &DiskCommand, zeros: bool) {
         let started = sys::now();
-        let result = self.transfer(&command.action);
+        let result = self.transfer(&command.action, zeros);
         let result = result.map_err(|error| DeviceError(sys::errno(&error)));
         let id = command.id;
         let Some(wanted) = as_command(&command.action) else {
@@ -183,6 +188,22 @@ impl Backend for Emulated {
         if !longer.is_zero() {
             self.around.lateness.lock().transfers.record(longer);
         }
+    }
+}
+
+impl LeavesHoles for Emulated {
+    fn start_leaving_holes(&mut self, command: DiskCommand) {
+        self.begin(&command, false);
+    }
+
+    fn take_read(&mut self) -> Vec<(CommandId, Scattered)> {
+        Vec::new() // each piece is read into its place
+    }
+}
+
+impl Backend for Emulated {
+    fn start(&mut self, command: DiskCommand) {
+        self.begin(&command, true);
     }
 
     fn submit(&mut self) {}
@@ -238,7 +259,7 @@ mod tests {
 
     fn run(disk: &mut Emulated, id: u64, action: DiskAction) -> Completion {
         let predicted = Duration::ZERO;
-        disk.start(DiskCommand { id: CommandId(id), action, predicted });
+        disk.start(DiskCommand { id: CommandId(id), action, predicted, is_promised: false });
         let mut done = Vec::new();
         while done.is_empty() {
             disk.wait(None, &mut done);
@@ -309,7 +330,7 @@ mod tests {
                 written: Blocks::first(Bytes::kib(64)).into(),
             };
             let (id, predicted) = (CommandId(n), Duration::ZERO);
-            disk.start(DiskCommand { id, action, predicted });
+            disk.start(DiskCommand { id, action, predicted, is_promised: false });
         }
         assert_eq!(disk.in_flight(), 8);
         let mut done = Vec::new();
@@ -337,7 +358,7 @@ mod tests {
             let (span, written) = (Span { offset: Bytes::mib(n), len }, Blocks::first(len).into());
             let action = DiskAction::Read { offset, span, written };
             let (id, predicted) = (CommandId(n), Duration::ZERO);
-            disk.start(DiskCommand { id, action, predicted });
+            disk.start(DiskCommand { id, action, predicted, is_promised: false });
         }
         assert_eq!(disk.in_flight(), 4);
         let mut done = Vec::new();

@@ -74,22 +74,30 @@ impl InMemory {
     }
 
     /// Carries out what [`Here::takes`] says yes to; and when the next one may begin.
-    pub(super) fn run_since(&self, began: Began, command: &DiskCommand) -> (Completion, Began) {
-        let result = self.carry_out(&command.action);
+    /// `zeros`: what a read leaves out is filled with them.
+    pub(super) fn run_since(
+        &self,
+        began: Began,
+        command: &DiskCommand,
+        zeros: bool,
+    ) -> (Completion, Began) {
+        let result = self.carry_out(&command.action, zeros);
         let (took, ended) = began.ends(sys::now(), sys::thread_time);
         let (id, started, noticed) = (command.id, began.at, ended.at);
         let finished = started + took;
-        (Completion { id, started, finished, noticed, result }, ended)
+        (Completion { noticed, ..Completion::of(id, started, finished, result) }, ended)
     }
 
-    fn carry_out(&self, action: &DiskAction) -> Result<(), DeviceError> {
+    fn carry_out(&self, action: &DiskAction, zeros: bool) -> Result<(), DeviceError> {
         match action {
             DiskAction::Read { offset, span, written } => {
                 let wanted = written.span();
                 let part =
                     Span { offset: span.offset + wanted.start, len: wanted.end - wanted.start };
                 let read = self.transfer(false, *offset + wanted.start, part);
-                zero_unwritten(&self.arena, *span, written);
+                if zeros {
+                    zero_unwritten(&self.arena, *span, written);
+                }
                 read
             }
             DiskAction::Write { offset, span, .. } => self.transfer(true, *offset, *span),
@@ -114,7 +122,7 @@ impl Here for InMemory {
     fn run(&self, commands: &[DiskCommand]) -> Vec<Completion> {
         let mut began = Began::now(false);
         let run = |command| {
-            let (done, ended) = self.run_since(began, command);
+            let (done, ended) = self.run_since(began, command, true);
             began = ended;
             done
         };
@@ -213,7 +221,12 @@ mod tests {
         let file = Arc::new(File::open(made.path()).unwrap());
         let here = InMemory { file, arena: Arc::clone(&arena) };
         let run = |action| {
-            let command = DiskCommand { id: CommandId(1), action, predicted: Duration::ZERO };
+            let command = DiskCommand {
+                id: CommandId(1),
+                action,
+                predicted: Duration::ZERO,
+                is_promised: false,
+            };
             let [done] = here.run(&[command])[..] else { panic!("one ends") };
             assert!(done.started <= done.finished && done.finished <= done.noticed, "{done:?}");
             done.result

@@ -7,12 +7,14 @@
 
 use super::here::{Began, Here, InMemory};
 use super::transfer::{self, After, RUNS_MAX, SINK};
-use super::{Backend, Completion, Surroundings, copy, merge, spread, zero_unwritten};
+use super::{Backend, Completion, LeavesHoles, Scattered, Stage, Surroundings};
+use super::{copy, merge, spread, zero_unwritten};
 use crate::aligned::Aligned;
+use crate::arena::Arena;
 use crate::run_delay::RunDelay;
 use crate::sys;
 use io_uring::{IoUring, opcode, squeue, types};
-use node::{CommandId, DiskAction, DiskCommand, Span, Written};
+use node::{CommandId, DeviceError, DiskAction, DiskCommand, Span, Written};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -52,10 +54,17 @@ enum Then {
     /// Fill what these do not have with zeros.
     Zero(Span, Written),
     /// Put what these have of the bytes that were read, which begin with their first, into
-    /// place, and fill the rest with zeros.
-    Spread(Span, Written),
+    /// place, and fill the rest with zeros; or leave both to others.
+    Spread(Span, Written, Zeros),
     /// Put the block that was read around what is kept.
     Merge(Span, Range<Bytes>, Bytes),
+}
+
+/// Who fills what a read leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Zeros {
+    Ours,
+    Others,
 }
 
 /// A command in the kernel's hands.
@@ -87,6 +96,8 @@ pub(crate) struct Uring {
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
     at_once: Vec<Completion>,
+    /// What was read and others put into place.
+    read: Vec<(CommandId, Scattered)>,
     /// When the first command was queued that is not with the kernel yet: the
     /// clock is read once for all that go there together.
     queued: Option<Instant>,
@@ -147,6 +158,7 @@ impl Uring {
             slots: Vec::new(),
             free: Vec::new(),
             at_once: Vec::new(),
+            read: Vec::new(),
             queued: None,
             clear: Instant::EPOCH,
             is_left_over: false,
@@ -235,7 +247,7 @@ impl Uring {
     }
 
     /// Carries a command out itself, where the device is such a one.
-    fn carries_out(&mut self, command: &DiskCommand) -> bool {
+    fn carries_out(&mut self, command: &DiskCommand, zeros: Zeros) -> bool {
         if self.here.as_ref().is_none_or(|here| here.takes(&command.action).is_none()) {
             return false;
         }
@@ -245,7 +257,7 @@ impl Uring {
         let Some(here) = &self.here else { return false };
         // Clocks are slow in some virtual machines: one end is the next one's beginning.
         let began = self.carried_out.unwrap_or_else(|| Began::now(self.is_real_time));
-        let (done, ended) = here.run_since(began, command);
+        let (done, ended) = here.run_since(began, command, zeros == Zeros::Ours);
         self.carried_out = Some(ended);
         self.at_once.push(done);
         true
@@ -338,54 +350,28 @@ impl Uring {
                 }
                 After::Ended(result) => result,
             };
-            let mut slot = self.slots[at].take().expect("looked at above");
+            let slot = self.slots[at].take().expect("looked at above");
             self.free.push(at);
-            match (&slot.then, &mut slot.memory) {
-                (Then::Zero(span, written), _) => {
-                    zero_unwritten(&self.around.arena, *span, written);
-                }
-                (Then::Spread(span, written), Memory::Copy(bytes)) if result.is_ok() => {
-                    spread(&self.around.arena, *span, written, bytes);
-                    zero_unwritten(&self.around.arena, *span, written);
-                }
-                (Then::Merge(span, keep, upto), Memory::Copy(block)) if result.is_ok() => {
-                    merge(&self.around.arena, *span, keep, *upto, block);
-                }
-                _ => {}
-            }
             let (id, started) = (slot.id, slot.started);
             let finished = self.ended_after.clamp(started, now.max(started));
-            done.push(Completion { id, started, finished, noticed: now.max(started), result });
+            let is_finished = matches!(slot.then, Then::Nothing);
+            self.read.extend(finish(&self.around.arena, slot, result));
+            // Whoever asked has it when this is done; clocks are slow in some virtual machines.
+            let noticed = if is_finished { now } else { sys::now() }.max(started);
+            let stage = Stage::Whole;
+            done.push(Completion { id, started, finished, noticed, result, stage });
         }
         again.into_iter().for_each(|at| self.queue_slot(at));
     }
-}
 
-/// Since when a thread was ready to run that slept from `slept` on, runs again at `woken`, and
-/// had to wait for a processor for `delay` meanwhile.
-fn ready_since(slept: Instant, woken: Instant, delay: Duration) -> Instant {
-    woken.saturating_sub(delay).max(slept)
-}
-
-/// The cheapest kind of ring that this kernel has.
-fn make_ring(entries: u32) -> io::Result<IoUring> {
-    let best = IoUring::builder()
-        .setup_single_issuer()
-        .setup_taskrun_flag()
-        .setup_defer_taskrun() // Linux 6.1
-        .build(entries);
-    best.or_else(|_| IoUring::builder().build(entries))
-}
-
-impl Backend for Uring {
-    fn start(&mut self, command: DiskCommand) {
+    fn begin(&mut self, command: DiskCommand, zeros: Zeros) {
         if let DiskAction::Copy { from, span, .. } = command.action {
             let started = sys::now();
             self.carried_out = None;
             copy(&self.around.arena, from, span);
             return self.end_at_once(command.id, started);
         }
-        if self.carries_out(&command) {
+        if self.carries_out(&command, zeros) {
             return;
         }
         self.carried_out = None;
@@ -410,16 +396,18 @@ impl Backend for Uring {
                 let len = wanted.end - wanted.start;
                 let part = Span { offset: span.offset + wanted.start, len };
                 let from = offset + wanted.start;
+                let is_whole = zeros == Zeros::Others || written.covers(span.len);
+                let of = written.clone();
+                let then = if is_whole { Then::Nothing } else { Then::Zero(span, of) };
                 match written.runs().take(RUNS_MAX + 1).count() {
-                    1 => slot(false, Memory::Span(part), from, len, Then::Zero(span, written)),
+                    1 => slot(false, Memory::Span(part), from, len, then),
                     runs if runs <= RUNS_MAX => {
-                        let of = written.clone();
-                        let memory = Memory::Parts { span, written: of, vector: Vec::new() };
-                        slot(false, memory, from, len, Then::Zero(span, written))
+                        let memory = Memory::Parts { span, written, vector: Vec::new() };
+                        slot(false, memory, from, len, then)
                     }
                     _ => {
                         let copy = Memory::Copy(Aligned::zeroed(len));
-                        slot(false, copy, from, len, Then::Spread(span, written))
+                        slot(false, copy, from, len, Then::Spread(span, written, zeros))
                     }
                 }
             }
@@ -449,6 +437,62 @@ impl Backend for Uring {
             DiskAction::Flush => slot(true, Memory::None, Bytes::ZERO, Bytes::ZERO, Then::Nothing),
         };
         self.insert(slot);
+    }
+}
+
+/// Does what is left to do for a command that the device has ended, or says what others are to do.
+fn finish(
+    arena: &Arena,
+    slot: Slot,
+    result: Result<(), DeviceError>,
+) -> Option<(CommandId, Scattered)> {
+    match (slot.then, slot.memory) {
+        (Then::Zero(span, written), _) => zero_unwritten(arena, span, &written),
+        (Then::Spread(span, written, zeros), Memory::Copy(bytes)) if result.is_ok() => {
+            let read = Scattered { bytes, span, written };
+            if zeros == Zeros::Others {
+                return Some((slot.id, read));
+            }
+            spread(arena, &read);
+            zero_unwritten(arena, span, &read.written);
+        }
+        (Then::Merge(span, keep, upto), Memory::Copy(mut block)) if result.is_ok() => {
+            merge(arena, span, &keep, upto, &mut block);
+        }
+        _ => {}
+    }
+    None
+}
+
+/// Since when a thread was ready to run that slept from `slept` on, runs again at `woken`, and
+/// had to wait for a processor for `delay` meanwhile.
+fn ready_since(slept: Instant, woken: Instant, delay: Duration) -> Instant {
+    woken.saturating_sub(delay).max(slept)
+}
+
+/// The cheapest kind of ring that this kernel has.
+fn make_ring(entries: u32) -> io::Result<IoUring> {
+    let best = IoUring::builder()
+        .setup_single_issuer()
+        .setup_taskrun_flag()
+        .setup_defer_taskrun() // Linux 6.1
+        .build(entries);
+    best.or_else(|_| IoUring::builder().build(entries))
+}
+
+impl LeavesHoles for Uring {
+    fn start_leaving_holes(&mut self, command: DiskCommand) {
+        self.begin(command, Zeros::Others);
+    }
+
+    fn take_read(&mut self) -> Vec<(CommandId, Scattered)> {
+        std::mem::take(&mut self.read)
+    }
+}
+
+impl Backend for Uring {
+    fn start(&mut self, command: DiskCommand) {
+        self.begin(command, Zeros::Ours);
     }
 
     fn submit(&mut self) {
@@ -501,7 +545,7 @@ impl Drop for Uring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use node::{Blocks, DeviceError};
+    use node::Blocks;
     use std::fs::OpenOptions;
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
@@ -530,7 +574,7 @@ mod tests {
         let count = actions.len();
         for (id, action) in actions.into_iter().enumerate() {
             let (id, predicted) = (CommandId(id as u64), Duration::ZERO);
-            ring.start(DiskCommand { id, action, predicted });
+            ring.start(DiskCommand { id, action, predicted, is_promised: false });
         }
         let mut done = Vec::new();
         while done.len() < count {
@@ -771,7 +815,7 @@ mod tests {
         for id in [1, 2] {
             let action = DiskAction::WriteBytes { offset: Bytes::kib(4), bytes: bytes.clone() };
             let (id, predicted) = (CommandId(id), Duration::ZERO);
-            ring.start(DiskCommand { id, action, predicted });
+            ring.start(DiskCommand { id, action, predicted, is_promised: false });
             ring.submit();
             let submitted = sys::now();
             // Busy, until the device must have ended.
@@ -818,7 +862,12 @@ mod tests {
         let mut ring = ring(false, true);
         let at = Bytes::mib(4);
         let action = DiskAction::WriteBytes { offset: at, bytes: vec![3; 4096] };
-        ring.start(DiskCommand { id: CommandId(0), action, predicted: Duration::ZERO });
+        ring.start(DiskCommand {
+            id: CommandId(0),
+            action,
+            predicted: Duration::ZERO,
+            is_promised: false,
+        });
         assert!(!ring.waiting_for_event && ring.in_flight() == 1);
         let file = ring.file_without_ring();
         drop(ring);

@@ -8,7 +8,7 @@
 
 use crate::arena::Arena;
 use crate::backend::here::Here;
-use crate::backend::{Completion, fills, regions};
+use crate::backend::{Completion, Stage, fills, regions};
 use crate::lock::{Mutex, OwnedGuard};
 use crate::sys;
 use node::{CommandEnded, CommandId, DiskCommand, DiskPoll, DiskQueue, Region, Span, Work};
@@ -30,6 +30,8 @@ pub(crate) struct DiskState {
     filling: VecDeque<(CommandId, Span)>,
     /// The commands in flight that transfer to or from a shared window.
     shared: Vec<(CommandId, Region)>,
+    /// Commands that have ended in the queue, and that the pool does not hear of yet.
+    held: VecDeque<Held>,
     /// Carries out commands on other threads, where the device is such a one.
     here: Option<Arc<dyn Here>>,
     /// How many commands other threads carry out.
@@ -40,6 +42,17 @@ pub(crate) struct DiskState {
     now: Instant,
     /// Nothing is started any more.
     stopping: bool,
+}
+
+/// A command that the device has ended, so that the queue goes on, while its memory is filled or that
+/// of a part of the same request before it: the pool hears of parts in their order.
+struct Held {
+    id: CommandId,
+    /// As [`Stage`] names it; none where all of it has ended.
+    number: Option<u64>,
+    spans: Vec<Span>,
+    regions: Vec<Region>,
+    ended: CommandEnded,
 }
 
 /// A thread that sleeps, until then or for ever.
@@ -85,6 +98,7 @@ impl DiskState {
             inbox: Vec::new(),
             filling: VecDeque::new(),
             shared: Vec::new(),
+            held: VecDeque::new(),
             here: None,
             elsewhere: 0,
             timer: None,
@@ -108,8 +122,8 @@ impl DiskState {
     ) -> Turn {
         self.now = self.now.max(sys::now());
         let mut garbage = Vec::new();
-        let ended: Vec<CommandEnded> =
-            done.drain(..).map(|done| self.ended(arena, &done, &mut garbage)).collect();
+        let mut ended = Vec::with_capacity(done.len());
+        done.drain(..).for_each(|done| self.ended(arena, &done, &mut ended, &mut garbage));
         commands.append(&mut self.inbox);
         let until = self.poll(arena, self.now, commands);
         let is_due = self.timer.is_some_and(|at| at <= self.now);
@@ -122,25 +136,70 @@ impl DiskState {
         Turn { ended, until, stopping, garbage }
     }
 
+    /// Something of a command has ended; `told` are those that the pool is to hear of.
     fn ended(
         &mut self,
         arena: &Arena,
         done: &Completion,
+        told: &mut Vec<CommandEnded>,
         garbage: &mut Vec<Arc<Memory>>,
-    ) -> CommandEnded {
-        let Completion { id, started, finished, noticed, result } = *done;
+    ) {
+        let Completion { id, started, finished, noticed, result, stage } = *done;
+        if let Stage::Memory(number) = stage {
+            return self.is_filled(arena, (number, noticed), told, garbage);
+        }
+        let (mut spans, mut regions) = (Vec::new(), Vec::new());
+        let number = match stage {
+            Stage::Device(number) => Some(number),
+            _ => None,
+        };
         if let Some(at) = self.filling.iter().position(|&(other, _)| other == id) {
             // What one command fills lies side by side here.
             while let Some(&(_, span)) = self.filling.get(at).filter(|(other, _)| *other == id) {
-                arena.take_back(span);
+                match number {
+                    None => arena.take_back(span),
+                    Some(_) => spans.push(span),
+                }
                 self.filling.remove(at);
             }
         }
         while let Some(at) = self.shared.iter().position(|&(other, _)| other == id) {
-            garbage.extend(arena.regions().end(self.shared.swap_remove(at).1));
+            let (_, region) = self.shared.swap_remove(at);
+            match number {
+                None => garbage.extend(arena.regions().end(region)),
+                Some(_) => regions.push(region),
+            }
         }
         let times = DeviceTime { started, finished, noticed };
-        node::command_noticed(&mut self.queue, id, times, result)
+        let ended = node::command_noticed(&mut self.queue, id, times, result);
+        if number.is_some() || self.held.iter().any(|held| held.id == id) {
+            self.held.push_back(Held { id, number, spans, regions, ended });
+        } else {
+            told.push(ended);
+        }
+    }
+
+    /// The memory of a command is filled: the pool hears of it, and of what has waited for that.
+    fn is_filled(
+        &mut self,
+        arena: &Arena,
+        (number, now): (u64, Instant),
+        told: &mut Vec<CommandEnded>,
+        garbage: &mut Vec<Arc<Memory>>,
+    ) {
+        let held = self.held.iter_mut().find(|held| held.number == Some(number));
+        let held = held.expect("its device has ended before");
+        held.number = None;
+        held.spans.drain(..).for_each(|span| arena.take_back(span));
+        garbage.extend(held.regions.drain(..).filter_map(|region| arena.regions().end(region)));
+        let id = held.id;
+        while let Some(at) = self.held.iter().position(|held| held.id == id)
+            && self.held[at].number.is_none()
+            && let Some(Held { mut ended, .. }) = self.held.remove(at)
+        {
+            node::command_filled(&mut self.queue, &mut ended, now);
+            told.push(ended);
+        }
     }
 
     /// Asks the queue what the disk shall do until it says to wait, and until when.
@@ -214,7 +273,8 @@ impl DiskState {
     ) -> (Vec<CommandEnded>, bool) {
         self.now = all.iter().map(|done| done.noticed).fold(self.now, Instant::max);
         self.elsewhere -= all.len();
-        let ended = all.iter().map(|done| self.ended(arena, done, &mut Vec::new())).collect();
+        let mut ended = Vec::with_capacity(all.len());
+        all.iter().for_each(|done| self.ended(arena, done, &mut ended, &mut Vec::new()));
         // That may wait for this.
         let wakes =
             self.stopping || matches!(self.disturb(arena, self.now, Bytes::ZERO), Disturbed::Wake);

@@ -14,13 +14,13 @@
 use super::{Callback, Core};
 use crate::arena::Arena;
 use crate::backend::here::Here;
-use crate::backend::{Backend, Completion, regions};
+use crate::backend::{Backend, Completion, Stage, regions};
 use crate::lock::Mutex;
 use crate::sys::Event;
 use crate::{HostLateness, Pieces, Reply, SharedWindow, Told, WindowReply, thread};
 use node::{
-    Config, Contract, DiskAction, DiskCommand, DiskIndex, DiskPoll, DiskSetup, Error, Mode, Node,
-    Op, Opening, Placement, Policy, StreamId, Who, WriteRange,
+    CommandId, Config, Contract, DiskAction, DiskCommand, DiskIndex, DiskPoll, DiskSetup, Error,
+    Mode, Node, Op, Opening, Placement, Policy, StreamId, Who, WriteRange,
 };
 use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -197,12 +197,15 @@ impl Core {
     }
 }
 
-/// A device whose commands end when the scheduler pleases.
+/// A device whose commands end when the scheduler pleases; the memory of some is filled later.
 struct Device {
     world: Arc<World>,
     event: Arc<Event>,
     disk: usize,
     busy: Vec<Completion>,
+    /// What it has ended, and whose memory is being filled.
+    filling: Vec<(CommandId, u64)>,
+    next: u64,
 }
 
 impl Backend for Device {
@@ -221,12 +224,15 @@ impl Backend for Device {
             shuttle::thread::yield_now();
             self.event.wait(Some(Duration::ZERO));
         }
-        let Self { world, event, disk, busy } = self;
+        let Self { world, event, disk, busy, filling, next } = self;
         world.wait(|state| {
             let woken = event.wait(Some(Duration::ZERO));
             let is_left_for_later = woken && shuttle::rand::thread_rng().gen_bool(0.5);
-            if !busy.is_empty() && !is_left_for_later {
-                let at = shuttle::rand::thread_rng().gen_range(0..busy.len());
+            let at = match busy.len() + filling.len() {
+                0 => 0,
+                any => shuttle::rand::thread_rng().gen_range(0..any),
+            };
+            if at < busy.len() && !is_left_for_later {
                 let mut ended = busy.swap_remove(at);
                 // A host that stopped is no slow disk, whose extents would be moved.
                 ended.started = time();
@@ -234,7 +240,16 @@ impl Backend for Device {
                 ended.noticed = ended.finished;
                 let stops = shuttle::rand::thread_rng().gen_bool(0.1);
                 NOW.set(Some(ended.finished + if stops { STOP } else { Duration::ZERO }));
+                if shuttle::rand::thread_rng().gen_bool(0.3) {
+                    ended.stage = Stage::Device(*next);
+                    filling.push((ended.id, *next));
+                    *next += 1;
+                }
                 done.push(ended);
+            } else if !filling.is_empty() && !is_left_for_later {
+                let (id, number) = filling.swap_remove(at - busy.len());
+                let (stage, now) = (Stage::Memory(number), time());
+                done.push(Completion { stage, ..Completion::of(id, now, now, Ok(())) });
             }
             let goes_on = woken || !done.is_empty() || until.is_some_and(|at| at <= time());
             state.asleep[*disk] = (!goes_on).then_some(until);
@@ -243,13 +258,13 @@ impl Backend for Device {
     }
 
     fn in_flight(&self) -> usize {
-        self.busy.len()
+        self.busy.len() + self.filling.len()
     }
 }
 
 impl Drop for Device {
     fn drop(&mut self) {
-        let is_idle = self.busy.is_empty() || std::thread::panicking();
+        let is_idle = self.in_flight() == 0 || std::thread::panicking();
         assert!(is_idle, "a thread has left commands behind that use memory: {:?}", self.busy);
     }
 }
@@ -355,7 +370,8 @@ impl Scene {
             let thread = scene.spawn(move || {
                 let lateness = Mutex::new(HostLateness::default());
                 let core = Arc::clone(&world.core);
-                let device = Box::new(Device { world, event, disk, busy: Vec::new() });
+                let (busy, filling, next) = (Vec::new(), Vec::new(), 0);
+                let device = Box::new(Device { world, event, disk, busy, filling, next });
                 thread::serve(&core, DiskIndex(disk as u16), device, &lateness);
                 WORLD.with_borrow(|world| {
                     world.as_ref().unwrap().state.lock().unwrap().ended[disk] = true;

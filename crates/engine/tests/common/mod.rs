@@ -35,15 +35,20 @@ pub fn size(mib: u64) -> CreateOptions {
 
 /// A file's profile without the seconds of timing it.
 pub fn untimed(mib: u64) -> CreateOptions {
-    with_fixed("0.1ms", mib)
+    with_fixed("0.1ms", mib, 8)
+}
+
+/// The same of a disk that has one command at a time.
+pub fn one_at_a_time(mib: u64) -> CreateOptions {
+    with_fixed("0.1ms", mib, 1)
 }
 
 /// Of a disk that is too quick for anything to be cached.
 pub fn quick(mib: u64) -> CreateOptions {
-    with_fixed("0.01ms", mib)
+    with_fixed("0.01ms", mib, 8)
 }
 
-fn with_fixed(fixed: &str, mib: u64) -> CreateOptions {
+fn with_fixed(fixed: &str, mib: u64, depth: u32) -> CreateOptions {
     let text = r#"
         kind = "linear"
         source = "made up for a test"
@@ -51,12 +56,12 @@ fn with_fixed(fixed: &str, mib: u64) -> CreateOptions {
         capacity = "1MiB"
         flush = "2ms"
         [linear]
-        depth = 8
+        depth = DEPTH
         latency = "1ms"
         read = { fixed = "FIXED", rate = "1GB/s" }
         write = { fixed = "FIXED", rate = "1GB/s" }
     "#;
-    let text = text.replace("FIXED", fixed);
+    let text = text.replace("FIXED", fixed).replace("DEPTH", &depth.to_string());
     CreateOptions { profile: Some(disk::Profile::parse(&text).unwrap()), ..size(mib) }
 }
 

@@ -13,6 +13,9 @@ pub struct DiskCommand {
     pub action: DiskAction,
     /// Bound on the device time, for holding against reality.
     pub predicted: Duration,
+    /// It counts for a contract. What the driver does itself for it, it does before it does such
+    /// things for others.
+    pub is_promised: bool,
 }
 
 /// The action of a [`DiskCommand`]; offsets are bytes on the disk.
