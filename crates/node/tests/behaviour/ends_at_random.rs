@@ -296,7 +296,9 @@ impl World {
         for (at, mut left) in values.split_off(&behind) {
             // Only where one had done its part can the disk have failed on another one.
             let in_one = of_each.iter().filter(|blocks| blocks.contains(&at)).count() < 2;
-            left.retain(|&byte| !in_one || byte != 0xee);
+            if in_one {
+                assert_eq!(left.remove(0), 0xee, "what the disk leaves comes first");
+            }
             self.left.entry(at).or_default().extend(left);
         }
         for (at, all) in std::mem::take(&mut self.shown) {
