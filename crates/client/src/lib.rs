@@ -78,7 +78,7 @@ use shared_writer::SharedWriter;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use units::{Bytes, Rate};
 use wire::control::{
     Access, BlockAsk, BlockChosen, BusSet, Disk, DiskProfile, Events, Health, Mode, Overview, Plan,
@@ -110,8 +110,8 @@ pub struct Client {
     buffered: bool,
     /// Its writers make their volume larger, up to this.
     grows_to: Bytes,
-    /// Whose its writes are.
-    writer: Option<NonZeroU64>,
+    /// Whose its writes are, and those of its clones; zero: nobody's who has a number.
+    writer: Arc<AtomicU64>,
 }
 
 /// The result of a call.
@@ -133,7 +133,7 @@ impl Client {
             miss: None,
             buffered: false,
             grows_to: Bytes::ZERO,
-            writer: None,
+            writer: Arc::default(),
         }
     }
 
@@ -153,8 +153,19 @@ impl Client {
     /// [`file_facts`](Client::file_facts) tells of others' changes only: below 2^60, and nobody
     /// else's.
     pub fn as_writer(mut self, number: NonZeroU64) -> Self {
-        self.writer = Some(number);
+        self.writer = Arc::new(AtomicU64::new(number.get()));
         self
+    }
+
+    /// The number of its writes, where they have one.
+    pub fn writer_number(&self) -> Option<NonZeroU64> {
+        NonZeroU64::new(self.writer.load(Ordering::Relaxed))
+    }
+
+    /// Writes by connections that this client, or a clone of it, makes from now on have another number. What
+    /// goes by those that it has made is others' by then: a write that was not answered may be done yet.
+    pub fn set_writer_number(&self, number: NonZeroU64) {
+        self.writer.store(number.get(), Ordering::Relaxed);
     }
 
     /// The same daemon, while it serves the pool of this identity ([`Health::pool_id`]): a daemon that
@@ -485,7 +496,12 @@ impl Client {
 
     /// Reads and writes a volume as best effort: in the slack of the contracts.
     pub fn best_effort(&self, volume: &str) -> Result<BestEffort> {
-        BestEffort::attach(&wire::socket::data_path(self.socket()), volume, None, self.writer)
+        BestEffort::attach(
+            &wire::socket::data_path(self.socket()),
+            volume,
+            None,
+            self.writer_number(),
+        )
     }
 
     /// As [`Client::best_effort`], under a contract of this handle's own: admission decides
@@ -503,7 +519,7 @@ impl Client {
     /// other best effort, as far as the volume's service and the user's quota let it.
     pub fn best_effort_as(&self, volume: &str, priority: Priority) -> Result<BestEffort> {
         let socket = wire::socket::data_path(self.socket());
-        BestEffort::attach(&socket, volume, Some(priority), self.writer)
+        BestEffort::attach(&socket, volume, Some(priority), self.writer_number())
     }
 
     fn open(

@@ -75,7 +75,7 @@ impl Client {
     /// A volume as a file has it, or a directory: by its name, by its number behind a slash, or as
     /// `/NUMBER/PATH` by its path below the directory with this number.
     pub fn file_facts(&self, name: &str) -> Result<Found> {
-        let ask = FileAsk { name: name.into(), writer: self.writer };
+        let ask = FileAsk { name: name.into(), writer: self.writer_number() };
         http::call(&self.door, "POST", "/v1/file", Some(&ask))
     }
 
@@ -141,6 +141,25 @@ impl Client {
         let (may_cut, length_bytes) = (true, length);
         let resize =
             VolumeResize { size_bytes: size, may_cut, length_bytes, ..VolumeResize::default() };
+        self.resize(name, &resize, durable)
+    }
+
+    /// Gives a volume another size, cut where that is less than what is recorded; where more than
+    /// `recorded_max` is recorded, it stays as it is. What is given shows which of the two.
+    pub fn cut_unless_longer(
+        &self,
+        name: &str,
+        size: Bytes,
+        recorded_max: Bytes,
+        durable: Durable,
+    ) -> Result<Volume> {
+        let (may_cut, recorded_max_bytes) = (true, Some(recorded_max));
+        let resize = VolumeResize {
+            size_bytes: size,
+            may_cut,
+            recorded_max_bytes,
+            ..VolumeResize::default()
+        };
         self.resize(name, &resize, durable)
     }
 

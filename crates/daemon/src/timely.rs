@@ -221,6 +221,11 @@ impl Lane {
         self.standing.socket.get().and_then(Weak::upgrade)
     }
 
+    /// Whether the program at the other end of that socket has closed it, or it is closed here.
+    pub fn is_abandoned(&self) -> bool {
+        self.socket().is_none_or(|socket| socket.is_abandoned())
+    }
+
     /// Serves the connection, and waits for its end.
     pub async fn serve(&self, served: impl Future<Output = ()> + Send + 'static) {
         let (ends, ended) = oneshot::channel::<()>();

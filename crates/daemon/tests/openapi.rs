@@ -102,6 +102,13 @@ fn history() -> Vec<(&'static str, &'static str, &'static str, Value, u16)> {
         ("PATCH", "/v1/volumes/a%20b", one, json!({"size_bytes": 2 << 20}), 200),
         ("PATCH", "/v1/volumes/nobody", one, json!({"size_bytes": 2 << 20}), 404),
         ("PATCH", "/v1/volumes/a%20b", one, json!({"size_bytes": 2 << 20, "may_cut": true}), 200),
+        (
+            "PATCH",
+            "/v1/volumes/a%20b",
+            one,
+            json!({"size_bytes": 1 << 20, "may_cut": true, "recorded_max_bytes": 1 << 20}),
+            200,
+        ),
         ("PUT", "/v1/volumes/a%20b/access", access, json!({"mode": "0640", "group": "0"}), 200),
         ("PUT", "/v1/volumes/a%20b/access", access, json!({"mode": "rw-"}), 400),
         ("PUT", "/v1/volumes/a%20b/access", access, json!({"mode": 640}), 400),

@@ -6,6 +6,10 @@
 //! forgets as seldom as may be: where another door has changed the file. Where it has forgotten while others
 //! had the file open, older bytes may be there, and it forgets once more at an open some time later.
 //!
+//! A write that was not answered in time may be done yet, at a version of which the kernel has read older bytes
+//! by then. It is another door's change for that: this mount writes under another number from then on
+//! ([`Connections::write`](crate::connections::Connections::write)).
+//!
 //! Invariants: a file's version is known here only where all that the kernel has of it was read
 //! after the daemon told that version, or for no longer than [`DOUBTED_FOR`]; an open that makes the
 //! kernel forget is over when the kernel asks something by its handle.

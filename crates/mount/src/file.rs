@@ -10,7 +10,8 @@ use crate::attributes::{errno, volume};
 use crate::connections::Connections;
 use crate::lock::locked;
 use crate::overlaps::Overlaps;
-use client::{Code, Durable, Error, Found};
+use client::control::Volume;
+use client::{Client, Code, Durable, Error, Found};
 use fuser::Errno;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use units::Bytes;
@@ -196,8 +197,8 @@ impl File {
         while at < end {
             let piece = piece_at(at, end - at);
             let part = &bytes[(at - offset) as usize..][..piece as usize];
-            match ways.transfer(self.inode, |way| way.write_at(Bytes::new(at), part)) {
-                Ok(((), run)) => {
+            match ways.write(self.inode, Bytes::new(at), part) {
+                Ok(run) => {
                     ways.unsynced.note(self.inode, run);
                     at += piece;
                 }
@@ -257,21 +258,35 @@ impl File {
             self.grow(ways, length, false)?;
             return self.extend(ways, length);
         }
+        self.cut_by(ways, |client, name| {
+            client.set_volume_size(name, Bytes::new(length), Bytes::ZERO, Durable::WithNextSync)
+        })
+    }
+
+    /// The same behind a write that has failed: only where it does not reach beyond `own_end`, since what lies
+    /// behind that is another door's. The daemon looks and cuts in one step.
+    pub fn cut_back(&self, ways: &Connections, length: u64, own_end: u64) -> Ended<()> {
+        self.cut_by(ways, |client, name| {
+            let (size, most) = (Bytes::new(length), Bytes::new(own_end));
+            client.cut_unless_longer(name, size, most, Durable::WithNextSync)
+        })
+    }
+
+    fn cut_by(
+        &self,
+        ways: &Connections,
+        cut: impl Fn(&Client, &str) -> Result<Volume, Error>,
+    ) -> Ended<()> {
         let _alone = self.alone();
         let name = volume(self.inode);
         // Where another door has just cut off more, this takes space.
         let cut = patiently(|| {
-            ways.with_room(|| {
-                ways.change_of(&[self.inode], |client| {
-                    let (size, least) = (Bytes::new(length), Bytes::ZERO);
-                    client.set_volume_size(&name, size, least, Durable::WithNextSync)
-                })
-            })
+            ways.with_room(|| ways.change_of(&[self.inode], |client| cut(client, &name)))
         });
         let now = cut.map_err(|error| errno(&error))?;
         ways.given_back.note();
         let mut extent = self.extent();
-        (extent.length, extent.reserved) = (length, now.size_bytes.get());
+        (extent.length, extent.reserved) = (now.length_bytes.get(), now.size_bytes.get());
         Ok(())
     }
 
@@ -336,8 +351,8 @@ impl File {
                         return Ok(0);
                     }
                     let zeros = &zeros[..there as usize];
-                    match ways.transfer(self.inode, |way| way.write_at(Bytes::new(at), zeros)) {
-                        Ok(((), run)) => {
+                    match ways.write(self.inode, Bytes::new(at), zeros) {
+                        Ok(run) => {
                             ways.unsynced.note(self.inode, run);
                             Ok(there)
                         }
@@ -414,7 +429,6 @@ pub fn patiently<T>(call: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use client::Client;
     use std::io::{Read, Write};
     use std::os::unix::net::{UnixListener, UnixStream};
     use std::sync::Arc;

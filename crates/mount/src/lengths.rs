@@ -3,7 +3,8 @@
 //! It appends where it takes a file to end, and does not ask. So an open for writing by which it would be
 //! wrong is refused with `ESTALE`: then it looks the name up again, is told the length, and opens the file. And
 //! when a write past its cache has failed it cuts the file to where it took it to end before, by the same
-//! call as a program: what another door has written behind that is no part of the failed write.
+//! call as a program: what another door has written behind that is no part of the failed write, and is not cut
+//! off, also where it comes at that moment ([`File::cut_back`](crate::file::File::cut_back)).
 //!
 //! Invariants: a length here is never more than what the kernel takes the file to have, unless it was told
 //! two lengths at the same time; an open is refused once, also where the kernel has no name to look up.

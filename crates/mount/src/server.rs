@@ -374,13 +374,10 @@ impl Server {
         let undoes = handle.and_then(|handle| self.lengths.undoes((ino, handle), size));
         if let Some(size) = size {
             self.with_file(ino, |file| {
-                if let Some(own_end) = undoes
-                    && file.look(&self.ways)? > own_end
-                {
-                    // What lies behind is another door's.
-                    return Ok(());
+                match undoes {
+                    Some(own_end) => file.cut_back(&self.ways, size, own_end)?,
+                    None => file.cut(&self.ways, size)?,
                 }
-                file.cut(&self.ways, size)?;
                 file.trim(&self.ways);
                 Ok(())
             })?;

@@ -1,6 +1,6 @@
 //! A mount from its beginning to its end.
 
-use crate::connections::Connections;
+use crate::connections::{Connections, own_number};
 use crate::given_back::WAIT_MAX;
 use crate::server::{READ_AHEAD, Server};
 use crate::{ANSWER_WITHIN, removed};
@@ -8,9 +8,7 @@ use client::{Client, Code, Error};
 use fuser::{BackgroundSession, MountOption, Session, SessionACL, SessionUnmounter};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::num::NonZeroU64;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -49,12 +47,6 @@ pub struct Mount {
     session: BackgroundSession,
     unmounter: Unmounter,
     ways: Arc<Connections>,
-}
-
-/// A number that no other mount has: of random bits.
-fn own_number() -> NonZeroU64 {
-    let random = RandomState::new().build_hasher().finish();
-    NonZeroU64::new(random % (1 << 60)).unwrap_or(NonZeroU64::MIN)
 }
 
 impl Mount {

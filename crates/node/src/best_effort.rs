@@ -141,6 +141,11 @@ impl Operation {
         Holder { volume: self.volume, handle: self.handle }
     }
 
+    /// A write, after which more may be recorded of the volume than before.
+    fn moves_end(&self) -> bool {
+        self.write && self.error.is_none() && self.then.is_none()
+    }
+
     /// What it is answered with, where nothing has failed before.
     fn fails(&mut self, error: Error) {
         self.error.get_or_insert_with(|| Box::new(error));
@@ -254,7 +259,7 @@ impl BestEffort {
         for waiter in self.line.leave(|_| true) {
             core.answer(waiter.ticket, Err(Error::ShuttingDown));
         }
-        self.take_back(core, now, |this, id| !this.behind.has(id));
+        self.take_back(core, now, |this, id| !this.is_owed(id));
     }
 
     /// Whoever waits for memory for a volume that is gone is told so.
@@ -772,6 +777,9 @@ impl BestEffort {
         }
         if let Err((disk, error)) = result {
             operation.fails(Error::Device { disk, error });
+            if let Part::Write(claim) = part {
+                self.may_be_anything(core, claim, &Error::Device { disk, error });
+            }
         }
         self.part_done(core, now, id, part, result.is_ok());
     }
@@ -795,9 +803,9 @@ impl BestEffort {
         }
     }
 
-    /// The node ends, and this operation has not been answered.
+    /// The node ends, and this operation has not been answered, nor does one wait for it that was.
     fn is_too_late_for(&self, operation: u64) -> bool {
-        self.ending && !self.behind.has(operation)
+        self.ending && !self.is_owed(operation)
     }
 
     /// A piece of a write has ended: those that waited for it begin.
@@ -824,7 +832,8 @@ impl BestEffort {
     fn piece_ended(&mut self, core: &mut Core, now: Instant, id: u64) {
         let operation = self.operation(id);
         operation.pieces -= 1;
-        if operation.pieces == 0 {
+        // The disk may have failed on the block of the end since this write began.
+        if operation.pieces == 0 && !self.clear_beside(core, now, id) {
             self.end(core, now, id);
         }
     }
@@ -847,10 +856,11 @@ impl BestEffort {
         if write && error.is_none() && then.is_none() {
             core.writes.raise(&mut core.store, volume, recorded);
         }
-        if write && error.is_some() && !self.writes(volume) {
-            // Some of its bytes may lie behind the end. (So may those of another write that has not
-            // ended, and these are its own.)
-            core.writes.ends.hides(&core.store, volume);
+        if write && error.is_some() {
+            core.writes.ends.write_failed(volume);
+        }
+        if write && core.writes.ends.has_failed(volume) && !self.writes(volume) {
+            core.writes.ends.at_rest(&core.store, volume);
         }
         if self.behind.remove(id, uid) {
             self.ended_behind(volume, error);

@@ -225,6 +225,10 @@ pub struct VolumeResize {
     /// Recorded data beyond that size may be lost; otherwise it is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_cut: bool,
+    /// With `may_cut`: where more than this is recorded, nothing is changed, and that is no error.
+    #[serde(default, with = "quantity::option", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
+    pub recorded_max_bytes: Option<Bytes>,
     /// All space stays reserved: recorded data beyond that size is lost, and nothing else changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_space: bool,

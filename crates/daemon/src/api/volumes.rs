@@ -89,8 +89,8 @@ fn ring_size(control: &Control, size: Bytes, placement: &node::Placement) -> Ans
 pub(crate) enum Resize {
     /// This one, if nothing recorded is lost.
     To,
-    /// This one.
-    Cut,
+    /// This one; where so much is given, only if no more than that is recorded.
+    Cut(Option<Bytes>),
     /// This one at the least, and so much more where there is room for that.
     AtLeast(Bytes),
     /// This one, or more where others have asked for it, by one who has made it so large.
@@ -152,15 +152,19 @@ async fn resized_once(
                 control.ahead.forget(id);
                 size = smaller;
             }
-            Resize::To | Resize::Cut => control.ahead.forget(id),
+            Resize::Cut(Some(most)) if length > most => {}
+            Resize::To | Resize::Cut(_) => control.ahead.forget(id),
         }
     }
-    let may_cut = how == Resize::Cut;
+    let cuts = match how {
+        Resize::Cut(most) => (true, most),
+        _ => (false, None),
+    };
     // Another volume may get its name before this one is changed.
     let same = pool.known(name.to_owned());
     let name = &*found.map_or_else(|| name.to_owned(), |volume| volume.name);
     let rooms = control.quotas.rooms(name, pool, &control.sessions);
-    let op = staged.op(rooms.resize(&same, size, may_cut));
+    let op = staged.op(rooms.resize(&same, size, cuts));
     let coming = control.quotas.begin(peer, &control.by(peer), op)?;
     drop(turn);
     if let Err(error) = coming.end().await {
@@ -199,7 +203,8 @@ pub(super) async fn volume_show(
 /// where the request says that it may be cut, and nobody uses it; else to a size behind which
 /// nobody is at work, and which leaves each writer room for 10 s of its contract. What open streams
 /// were promised holds on the new size, or the request is refused. Or cut what is recorded alone
-/// (`keep_space`), in one step: nobody else gets the space.
+/// (`keep_space`), in one step: nobody else gets the space. Or cut only where no more is recorded than the
+/// asker knows of (`recorded_max_bytes`), in one step with the look: nothing else is cut off.
 #[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes",
     params(("name" = String, Path, description = "The name of the volume"),
         ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
@@ -230,7 +235,7 @@ pub(super) async fn volume_resize(
     let how = match (request.given_back_from_bytes, request.grow_only, may_cut) {
         (Some(from), ..) => Resize::GiveBack(from),
         (None, true, _) => Resize::AtLeast(request.ahead_bytes),
-        (None, false, true) => Resize::Cut,
+        (None, false, true) => Resize::Cut(request.recorded_max_bytes),
         (None, false, false) => Resize::To,
     };
     control.permit(&peer, &name, Act::Write)?;

@@ -157,11 +157,6 @@ async fn take_request(
                 batch.serve(); // nobody waits for a body that is not there
             }
             input.fill(room.as_mut(), range.skip().as_usize(), body).await?;
-            // Who has gone without an answer may have written anew since, by another connection: what
-            // waited here for its turn, or in the socket, would come over that.
-            if input.is_abandoned() {
-                return Err(Over::Gone);
-            }
             // What the program takes to send its bytes is its own time.
             let came = came + shared.ask.0.now().saturating_since(begun);
             let shared = Arc::clone(shared);
@@ -212,6 +207,11 @@ impl Shared {
         range: WriteRange,
         room: Box<dyn Room>,
     ) -> Result<(), Over> {
+        // Who has gone without an answer may have written anew since, by another connection: what
+        // waited here for its turn, for a thread, or in the socket, would come over that.
+        if self.lane.is_abandoned() {
+            return Err(Over::Gone);
+        }
         let (volume, priority) = (self.volume.clone(), self.priority);
         let (written, handed) = self.ask.write(came, volume, priority, range, room).await;
         match written {

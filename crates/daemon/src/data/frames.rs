@@ -117,11 +117,6 @@ impl Incoming {
         Head::decode(&self.head).map_err(|error| broken(error.to_string()))
     }
 
-    /// Whether the program has closed the connection.
-    pub fn is_abandoned(&self) -> bool {
-        self.half.get_ref().socket().is_abandoned()
-    }
-
     /// Whether another head is there already.
     pub fn has_head(&self) -> bool {
         self.has(HEAD_LEN)

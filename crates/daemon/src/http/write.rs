@@ -179,7 +179,15 @@ impl Writing {
         if filled > 0 {
             let range = WriteRange::new(all.offset, Bytes::new(filled as u64));
             let (ask, name, priority) = (self.ask.clone(), name.clone(), self.priority);
-            under_way.spawn(one(ask, arrived, name, priority, range, room, place));
+            let other_end = Arc::clone(&self.other_end);
+            under_way.spawn(async move {
+                // A thread for this may have come late.
+                if other_end.is_abandoned() {
+                    let rule = "a client that waits for the answer";
+                    return Err(Error::Invalid { what: "connection", rule });
+                }
+                one(ask, arrived, name, priority, range, room, place).await
+            });
         }
         came
     }

@@ -263,7 +263,6 @@ async fn take_one(
                 }
                 let begun = shared.ask.0.now();
                 pace::fill(input, bytes).await.ok_or(Over::Gone)??;
-                shared.is_there()?;
                 came += shared.ask.0.now().saturating_since(begun);
                 let (shared, whole) = (again(), Arc::clone(&whole));
                 batch.push(place, async move { shared.write(came, piece, room, &whole).await });
@@ -463,6 +462,7 @@ impl Shared {
         room: Box<dyn Room>,
         whole: &Whole,
     ) -> Result<(), Over> {
+        self.is_there()?;
         let (volume, priority) = (self.volume.clone(), self.priority);
         // Until a flush nothing is promised of it.
         let range = WriteRange { behind: whole.durable == Durable::Nothing, ..piece.range() };
@@ -486,10 +486,10 @@ impl Shared {
     }
 
     /// Whether the client waits for what it asked for. Who has gone without a reply may have written
-    /// anew since, by another connection: what waited here for its turn, or in the socket, would come
-    /// over that.
+    /// anew since, by another connection: what waited here for its turn, for a thread, or in the socket, would
+    /// come over that.
     fn is_there(&self) -> Result<(), Over> {
-        match self.lane.socket().is_none_or(|socket| socket.is_abandoned()) {
+        match self.lane.is_abandoned() {
             true => Err(Over::Gone),
             false => Ok(()),
         }

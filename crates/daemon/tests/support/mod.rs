@@ -415,6 +415,12 @@ impl State {
                 }
                 volume.size = size.get();
             }
+            Op::VolumeResizeWithin { name, size, may_cut: true, recorded_max, .. } => {
+                let volume = self.volume(&name)?;
+                if recorded_max.is_none_or(|most| volume.data.len() as u64 <= most.get()) {
+                    volume.size = size.get();
+                }
+            }
             Op::VolumeAccess { name, access } => {
                 let volume = self.volume(&name)?;
                 volume.ownership = permission::settle(who, volume.ownership, access)?;

@@ -108,8 +108,15 @@ operations! {
     /// where it `may_cut` that. [`Reply::Done`], durable.
     VolumeResize { name: String, size: Bytes, may_cut: bool } => (), done;
     /// The same, where the contracts on the volume come to no more than they may:
-    /// [`Error::BeyondShare`] or [`Error::BeyondMemory`] otherwise, and nothing changes.
-    VolumeResizeWithin { name: String, size: Bytes, may_cut: bool, rooms: Vec<ContractRoom> } => (), done;
+    /// [`Error::BeyondShare`] or [`Error::BeyondMemory`] otherwise, and nothing changes. Where more than
+    /// `recorded_max` is recorded, nothing changes either, and that is no error.
+    VolumeResizeWithin {
+        name: String,
+        size: Bytes,
+        may_cut: bool,
+        recorded_max: Option<Bytes>,
+        rooms: Vec<ContractRoom>,
+    } => (), done;
     /// What is recorded from `length` on is lost, where nobody uses the volume; its space stays with
     /// it. [`Reply::Done`], durable.
     VolumeTruncate { name: String, length: Bytes } => (), done;

@@ -351,7 +351,8 @@ impl BestEffort {
     }
 
     /// A piece that is under way, of a write that was answered before `came` and has written some of this
-    /// behind the end of the volume: that is shown when all of it has ended.
+    /// behind the end of the volume: that is shown when all of it has ended, and zeros lie where it moves the
+    /// end on over what it does not write.
     fn ended_in_part(
         &self,
         core: &Core,
@@ -372,7 +373,8 @@ impl BestEffort {
         });
         theirs.find_map(|operation| {
             let mut pieces = self.pieces.range(..came);
-            pieces.find(|(_, piece)| piece.operation == *operation).map(|(&claim, _)| claim)
+            let own = pieces.find(|(_, piece)| piece.operation == *operation);
+            own.map(|(&claim, _)| claim).or_else(|| self.zeros_for(volume, *operation))
         })
     }
 

@@ -21,7 +21,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
-use store::{EXTENT, VolumeId};
+use store::{Blocks, EXTENT, VolumeId};
 use units::{Bytes, Instant};
 
 /// Which ends are being cleared.
@@ -69,6 +69,9 @@ impl BestEffort {
     /// volume, where it moves that on over bytes which it does not write. True where it waits.
     pub(super) fn clear_beside(&mut self, core: &mut Core, now: Instant, id: u64) -> bool {
         let operation = self.operation(id);
+        if !operation.moves_end() {
+            return false;
+        }
         let (volume, offset) = (operation.volume, operation.offset);
         let Some(ticket) = operation.ticket else { return false };
         let unclear = core.writes.ends.unclear(&core.store, volume);
@@ -78,6 +81,55 @@ impl BestEffort {
         operation.pieces += 1;
         self.clear(core, now, (volume, block), ticket, Waits::Operation(id));
         true
+    }
+
+    /// The disk has failed on this piece, so that its blocks may hold anything. Who has written to one of them
+    /// and is not answered yet fails, too: in the block of the end, zeros come in the place of his bytes.
+    pub(super) fn may_be_anything(&mut self, core: &mut Core, failed: Claim, error: &Error) {
+        let Piece { operation: own, extent, ref blocks, .. } = self.pieces[&failed];
+        let (volume, at, blocks) = (extent.0, EXTENT * extent.1, blocks.clone());
+        core.writes.ends.may_be_anything(
+            &core.store,
+            volume,
+            &(at + blocks.start..at + blocks.end),
+        );
+        let has_written = |(id, it): &(u64, &Operation)| {
+            let start = it.offset.round_down(BLOCK_MIN).saturating_sub(at).max(blocks.start);
+            let end = it.end.saturating_sub(at).min(blocks.end);
+            let theirs =
+                self.pieces.values().filter(|it| it.operation == *id && it.extent == extent);
+            let waiting = theirs.fold(Blocks::NONE, |all, it| all.union(&Blocks::of(&it.blocks)));
+            start < end && !Blocks::of(&(start..end)).without(&waiting).is_empty()
+        };
+        let others = self
+            .operations
+            .range(..)
+            .filter(|(id, it)| *id != own && it.volume == volume && it.write && it.then.is_none());
+        let others: Vec<u64> = others.filter(has_written).map(|(id, _)| id).collect();
+        others.into_iter().for_each(|id| self.operation(id).fails(error.clone()));
+    }
+
+    /// This operation was answered, or writes zeros for one that was.
+    pub(super) fn is_owed(&self, id: u64) -> bool {
+        let is_of_answered =
+            |waits: &Waits| matches!(waits, Waits::Operation(id) if self.behind.has(*id));
+        self.behind.has(id)
+            || self.operations.get(id).is_some_and(|operation| {
+                matches!(operation.then, Some(Then::Cleared))
+                    && self.waiting_for_zeros(operation.volume).any(is_of_answered)
+            })
+    }
+
+    /// The piece that writes the zeros for which this operation waits.
+    pub(super) fn zeros_for(&self, volume: VolumeId, id: u64) -> Option<Claim> {
+        let is_it = |waits: &Waits| matches!(waits, Waits::Operation(waiting) if *waiting == id);
+        let clears = |piece: &Piece| piece.clears && piece.extent.0 == volume;
+        self.waiting_for_zeros(volume).find(|waits| is_it(waits))?;
+        self.pieces.iter().find(|(_, piece)| clears(piece)).map(|(&claim, _)| claim)
+    }
+
+    fn waiting_for_zeros(&self, volume: VolumeId) -> impl Iterator<Item = &Waits> {
+        self.clearing.waiting.get(&volume).into_iter().flatten()
     }
 
     fn clear(

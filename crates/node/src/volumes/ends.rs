@@ -15,18 +15,25 @@
 //! ([`Ends::unclear_for`]).
 //!
 //! A block may hide something where the pool was opened with it, after a cut, after a write that has
-//! failed, and after a stream: until all of it was written once more.
+//! failed, and after a stream: until all of it was written once more. Where the disk has failed on the block
+//! itself, it does so at once. Where a write has failed elsewhere, its own bytes may lie in the block; but so may
+//! those of other writes that have not ended, and these are not to be lost: it hides something when no
+//! write of the volume is under way any more.
 
 use crate::limits::BLOCK_MIN;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
 use store::{EXTENT, Store, VolumeId};
 use units::Bytes;
 
-/// Volumes, and the blocks that they ended in when these came to hide something, perhaps.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ends(BTreeMap<VolumeId, Bytes>);
+pub(crate) struct Ends {
+    /// Volumes, and the blocks that they ended in when these came to hide something, perhaps.
+    hiding: BTreeMap<VolumeId, Bytes>,
+    /// Volumes of which a write has failed while others were under way.
+    failed: BTreeSet<VolumeId>,
+}
 
 impl Ends {
     /// Of a pool that was just opened. Cost: one look at each volume.
@@ -40,25 +47,50 @@ impl Ends {
     /// The block that the volume ends in may hide something from now on.
     pub fn hides(&mut self, store: &Store, volume: VolumeId) {
         match end(store, volume) {
-            Some((end, block)) if end > block => self.0.insert(volume, block),
-            _ => self.0.remove(&volume),
+            Some((end, block)) if end > block => self.hiding.insert(volume, block),
+            _ => self.hiding.remove(&volume),
         };
+    }
+
+    /// The disk has failed on a write of these whole blocks: they may hold anything.
+    pub fn may_be_anything(&mut self, store: &Store, volume: VolumeId, blocks: &Range<Bytes>) {
+        if end(store, volume).is_some_and(|(_, block)| blocks.contains(&block)) {
+            self.hides(store, volume);
+        }
+    }
+
+    /// A write of the volume has failed: what of it has come to the disk may lie behind the end.
+    pub fn write_failed(&mut self, volume: VolumeId) {
+        self.failed.insert(volume);
+    }
+
+    /// Whether a write has failed since the volume was last [at rest](Self::at_rest).
+    pub fn has_failed(&self, volume: VolumeId) -> bool {
+        self.failed.contains(&volume)
+    }
+
+    /// No write of the volume is under way.
+    pub fn at_rest(&mut self, store: &Store, volume: VolumeId) {
+        if self.failed.remove(&volume) {
+            self.hides(store, volume);
+        }
     }
 
     /// These whole blocks were written, with nothing from behind the end.
     pub fn written(&mut self, volume: VolumeId, blocks: &Range<Bytes>) {
-        if self.0.get(&volume).is_some_and(|block| blocks.contains(block)) {
-            self.0.remove(&volume);
+        if self.hiding.get(&volume).is_some_and(|block| blocks.contains(block)) {
+            self.hiding.remove(&volume);
         }
     }
 
     pub fn forget(&mut self, volume: VolumeId) {
-        self.0.remove(&volume);
+        self.hiding.remove(&volume);
+        self.failed.remove(&volume);
     }
 
     /// The block that the volume ends in, and the end, where it may hide something.
     pub fn unclear(&self, store: &Store, volume: VolumeId) -> Option<(Bytes, Bytes)> {
-        let known = *self.0.get(&volume)?;
+        let known = *self.hiding.get(&volume)?;
         let (end, block) = end(store, volume)?;
         let location = store.locate(volume, block / EXTENT)?;
         let within = block % EXTENT;

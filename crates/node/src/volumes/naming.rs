@@ -70,8 +70,11 @@ impl Node {
             Op::VolumeResize { name, size, may_cut } => {
                 self.resize(now, &name, (size, may_cut), &[])
             }
-            Op::VolumeResizeWithin { name, size, may_cut, rooms } => {
-                self.resize(now, &name, (size, may_cut), &rooms)
+            Op::VolumeResizeWithin { name, size, may_cut, recorded_max, rooms } => {
+                match self.records_more(&name, recorded_max)? {
+                    true => Ok(()),
+                    false => self.resize(now, &name, (size, may_cut), &rooms),
+                }
             }
             Op::VolumeTruncate { name, length } => self.truncate(now, &name, length),
             Op::VolumeAccess { name, access } => self.give_away(who, &name, access),
@@ -355,6 +358,12 @@ impl Node {
         self.core.writes.note_change(volume);
         self.core.store.note_length(volume, length);
         Ok(())
+    }
+
+    /// Whether more is recorded of the volume than that.
+    fn records_more(&self, name: &str, most: Option<Bytes>) -> Result<bool, Error> {
+        let found = self.core.store.volume(self.find(name)?).expect("just found");
+        Ok(most.is_some_and(|most| found.length() > most))
     }
 
     /// Cuts what is recorded where it is: a cut to a smaller size would give others the space, and

@@ -29,7 +29,8 @@ fn each_operation_is_answered_with_what_its_type_says() {
     ask(on, calls::VolumeResize { name: named("v"), size: Bytes::mib(5), may_cut: false });
     let rooms = Vec::new();
     let (name, size) = (named("v"), Bytes::mib(6));
-    ask(on, calls::VolumeResizeWithin { name, size, may_cut: false, rooms });
+    let (may_cut, recorded_max) = (false, None);
+    ask(on, calls::VolumeResizeWithin { name, size, may_cut, recorded_max, rooms });
     ask(on, calls::VolumeAccess { name: named("v"), access: access() });
     ask(on, calls::VolumeTimes { name: named("v"), accessed: Some(1), modified: None });
     let (name, to) = (named("v"), named("w"));

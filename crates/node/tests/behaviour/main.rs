@@ -12,6 +12,8 @@ mod commits;
 mod door;
 mod early;
 mod ends;
+mod ends_at_random;
+mod ends_of_failed;
 mod excess;
 mod groups;
 mod hanging;

@@ -147,6 +147,25 @@ fn what_was_cut_does_not_come_back() {
     assert_eq!(kept, pattern(1, Bytes::mib(1), KIB4));
 }
 
+/// Who has looked before somebody else appended.
+#[test]
+fn what_is_cut_where_no_more_is_recorded_than_that_stays_where_more_is() {
+    let mut driver = Setup::new(1).open();
+    let (recorded, size) = (Bytes::mib(3), Bytes::mib(2));
+    driver.recorded("film", Bytes::mib(4), recorded, 1);
+    let known = |most| {
+        let (name, rooms, recorded_max) = ("film".into(), Vec::new(), Some(most));
+        Op::VolumeResizeWithin { name, size, may_cut: true, recorded_max, rooms }
+    };
+    for (most, size, length) in
+        [(recorded - Bytes::new(1), Bytes::mib(4), recorded), (recorded, size, size)]
+    {
+        driver.done(Op::Staged(Box::new(known(most))));
+        let found = driver.node.volume("film").unwrap();
+        assert_eq!((found.size, found.length), (size, length));
+    }
+}
+
 /// Writes of the same bytes are done in the order in which they came, however many wait, and
 /// one that fails binds nobody else.
 #[test]

@@ -90,6 +90,36 @@ fn a_write_that_fails_cuts_nothing_off_that_another_door_has_written() {
     assert_eq!(fs::read(&other).unwrap().len(), 5000);
 }
 
+/// The cut was another step than the look at the length: what was appended between the two, and synced, was lost.
+#[test]
+fn a_write_that_fails_cuts_nothing_off_that_another_door_writes_at_that_moment() {
+    let Some(mounted) = Mounted::new() else { return };
+    let two = mounted.second();
+    let all = [[b'x'; 4096], [b'y'; 4096]].concat();
+    let mut took = Duration::ZERO;
+    for round in 0..200 {
+        let (path, other) = (mounted.path("big"), two.join("big"));
+        let _ = fs::remove_file(&path);
+        fs::write(&path, &all[..4096]).unwrap();
+        let file = open(&path, O_DIRECT);
+        let mut appended = OpenOptions::new().append(true).open(&other).unwrap();
+        std::thread::scope(|scope| {
+            let before_its_end = Duration::from_micros(round % 20 * 100);
+            let waits = took.saturating_sub(before_its_end);
+            scope.spawn(move || {
+                std::thread::sleep(waits);
+                appended.write_all(&[b'y'; 4096]).unwrap();
+                appended.sync_all().unwrap();
+            });
+            let began = std::time::Instant::now();
+            assert!(file.write_at(&Page([7; 4096]).0, 100 << 30).is_err());
+            took = began.elapsed();
+        });
+        let found = fs::read(&other).unwrap();
+        assert!(found == all, "round {round}: {} bytes", found.len());
+    }
+}
+
 /// Of a write that is several requests some have been done when one fails: the kernel cuts them off.
 #[test]
 fn of_a_write_past_the_cache_for_which_there_is_no_room_nothing_is_left() {
