@@ -266,12 +266,12 @@ impl AsyncWriter {
     /// As [`Writer::sync`].
     pub async fn sync(&mut self) -> Result<Bytes> {
         // The answer to one that nobody waits for any more tells of less.
-        if let Some(before) = self.syncing {
-            self.synced(before).await?;
+        if let Some(asked) = self.syncing {
+            self.synced(asked).await?;
         }
-        let before = self.writer.begin_sync()?;
-        self.syncing = Some(before);
-        self.synced(before).await
+        let asked = self.writer.begin_sync()?;
+        self.syncing = Some(asked);
+        self.synced(asked).await
     }
 
     /// As [`Writer::seek`]. Where this is not awaited to its end, the next call of it awaits the
@@ -296,9 +296,9 @@ impl AsyncWriter {
         sought
     }
 
-    async fn synced(&mut self, before: u64) -> Result<Bytes> {
+    async fn synced(&mut self, asked: u64) -> Result<Bytes> {
         let Self { writer, news, .. } = self;
-        let synced = poll_fn(|cx| poll_until(news, cx, || writer.try_synced(before))).await;
+        let synced = poll_fn(|cx| poll_until(news, cx, || writer.try_synced(asked))).await;
         self.syncing = None;
         synced
     }
@@ -327,8 +327,8 @@ impl AsyncWriter {
     /// The writer itself, for what waits: to change the contract, for example. A sync that nobody waits
     /// for any more is waited for here: its answer would be taken for that of the writer's next one.
     pub fn into_inner(mut self) -> Writer {
-        if let Some(before) = self.syncing {
-            self.writer.end_sync(before);
+        if let Some(asked) = self.syncing {
+            self.writer.end_sync(asked);
         }
         self.writer
     }

@@ -26,6 +26,8 @@ pub struct CarriedWriter {
     /// Filled up to `filled`, and not sent yet.
     room: Vec<u8>,
     filled: usize,
+    /// Syncs that were asked for.
+    syncs: u64,
     shared: Arc<Shared>,
 }
 
@@ -172,7 +174,7 @@ impl CarriedWriter {
         };
         // It ends with the connection, which the daemon ends.
         std::thread::Builder::new().name("slackline-writer".into()).spawn(receive)?;
-        Ok(Self { connection, room: Vec::new(), filled: 0, shared })
+        Ok(Self { connection, room: Vec::new(), filled: 0, syncs: 0, shared })
     }
 
     /// The volume offset behind the last byte that the daemon has accepted.
@@ -195,13 +197,25 @@ impl CarriedWriter {
     /// know of yet is reported here; the next sync goes through, and writing may
     /// go on from [`Self::accepted`].
     pub fn sync(&mut self) -> Result<Bytes> {
-        self.send_room()?;
-        self.answered()?;
-        let before = self.shared.state().syncs;
-        self.send(Head::Sync, &[])?;
-        let mut state = self.answer(|state| state.syncs > before)?;
+        let asked = self.begin_sync()?;
+        let mut state = self.answer(|state| state.syncs >= asked)?;
         state.failed = None;
         Ok(state.durable)
+    }
+
+    /// Asks for a sync; gives how many answers there are when it is answered. Before that all writes are
+    /// answered: the daemon would take those that follow a failed one in its place.
+    pub fn begin_sync(&mut self) -> Result<u64> {
+        self.send_room()?;
+        self.answered()?;
+        self.send(Head::Sync, &[])?;
+        self.syncs += 1;
+        Ok(self.syncs)
+    }
+
+    /// Whether the stream goes on, without waiting.
+    pub fn check(&self) -> Result<()> {
+        self.shared.state().over.as_ref().map_or(Ok(()), |over| Err(over.again()))
     }
 
     /// Goes on at another place, when all that was written is on the medium.

@@ -82,11 +82,9 @@ impl Error {
                         "join the group {group} (`sudo usermod -aG {group} USER`) and log in again, or \
                      give another socket with --socket"
                     ),
-                    None => {
-                        "ask whoever serves it (`slackline serve --socket-mode` says who may), or \
-                         give another socket with --socket"
-                            .into()
-                    }
+                    None => "use it as root (`sudo`), or ask whoever runs that daemon to let you in: the \
+                             group and the mode of its socket say who may"
+                        .into(),
                 }
             }
             Self::NoDaemon { .. } => "start the daemon with `slackline serve DEVICE...`, or give \
@@ -271,5 +269,24 @@ impl From<Error> for io::Error {
             },
         };
         Self::new(kind, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// Who may not use the machine's daemon was told how to serve one of his own.
+    #[test]
+    fn a_socket_that_no_group_may_use_is_asked_for_or_used_as_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("slackline.sock");
+        std::fs::write(&socket, "").unwrap();
+        std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o600)).unwrap();
+        let barred = io::Error::from(io::ErrorKind::PermissionDenied);
+        let next = Error::no_daemon(&socket, barred).next_step();
+        assert!(next.contains("as root") && next.contains("that daemon"), "{next}");
+        assert!(!next.contains("slackline serve"), "{next}");
     }
 }

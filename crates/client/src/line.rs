@@ -248,7 +248,6 @@ impl Line {
     }
 
     /// As [`Self::wait`], and none where that would have to wait.
-    #[cfg(feature = "tokio")]
     pub fn try_wait<T>(&self, done: impl FnOnce(&mut Heard) -> Option<T>) -> Result<Option<T>> {
         let mut state = self.drain();
         match (done(&mut state.heard), &state.over) {

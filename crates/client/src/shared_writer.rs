@@ -24,6 +24,8 @@ pub struct SharedWriter {
     armed: bool,
     /// How far the daemon was told to look.
     noticed: Bytes,
+    /// Syncs that were asked for.
+    syncs: u64,
 }
 
 impl SharedWriter {
@@ -39,7 +41,8 @@ impl SharedWriter {
         Ok(mapped.map(|mut mapped| {
             mapped.populate(window);
             let (watch, line) = (mapped.watch(), Arc::new(attached.line));
-            Self { window: mapped, watch, line, armed: false, noticed: Bytes::ZERO }
+            let (armed, noticed, syncs) = (false, Bytes::ZERO, 0);
+            Self { window: mapped, watch, line, armed, noticed, syncs }
         }))
     }
 
@@ -118,33 +121,39 @@ impl SharedWriter {
     }
 
     pub fn sync(&mut self) -> Result<Bytes> {
-        let before = self.begin_sync()?;
-        let durable = self.line.answer(|heard| (heard.syncs > before).then_some(heard.durable))?;
+        let asked = self.begin_sync()?;
+        let durable = self.line.answer(|heard| (heard.syncs >= asked).then_some(heard.durable))?;
         Ok(durable.max(self.durable()))
     }
 
-    /// Asks for a sync; gives how many were answered before.
+    /// Asks for a sync; gives how many answers there are when it is answered.
     pub fn begin_sync(&mut self) -> Result<u64> {
-        let before = self.line.look(|heard| {
-            // One that was not waited for any more; the next try says whether it holds.
-            heard.failed = None;
-            heard.syncs
-        })?;
+        // One that was not waited for any more; the next try says whether it holds.
+        self.line.look(|heard| heard.failed = None)?;
         self.noticed = self.window.moved();
         self.line.send(Head::Sync)?;
-        Ok(before)
+        self.syncs += 1;
+        Ok(self.syncs)
+    }
+
+    /// Whether the stream goes on, without waiting.
+    pub fn check(&self) -> Result<()> {
+        if self.window.is_over() {
+            return Err(self.line.why_over());
+        }
+        self.line.try_wait(|_| None::<()>).map(drop)
     }
 
     /// Waits for the answer to a sync that was asked for. What it was, the next one says.
     #[cfg(feature = "tokio")]
-    pub fn end_sync(&self, before: u64) {
-        let _ = self.line.answer(|heard| (heard.syncs > before).then_some(()));
+    pub fn end_sync(&self, asked: u64) {
+        let _ = self.line.answer(|heard| (heard.syncs >= asked).then_some(()));
     }
 
     /// What the sync that was asked for has come to, where it was answered.
     #[cfg(feature = "tokio")]
-    pub fn try_synced(&self, before: u64) -> Result<Option<Bytes>> {
-        let durable = self.line.try_wait(|heard| (heard.syncs > before).then_some(heard.durable));
+    pub fn try_synced(&self, asked: u64) -> Result<Option<Bytes>> {
+        let durable = self.line.try_wait(|heard| (heard.syncs >= asked).then_some(heard.durable));
         Ok(durable?.map(|durable| durable.max(self.durable())))
     }
 

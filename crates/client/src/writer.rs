@@ -144,6 +144,30 @@ impl Writer {
         }
     }
 
+    /// Asks for a sync and does not wait for it: [`Writer::durable`] rises when it has ended.
+    ///
+    /// # Errors
+    /// When the stream has ended, or the daemon has.
+    pub fn sync_soon(&mut self) -> Result<()> {
+        match &mut self.carrier {
+            Carrier::Shared(writer) => writer.begin_sync(),
+            Carrier::Carried(writer) => writer.begin_sync(),
+        }
+        .map(drop)
+    }
+
+    /// Whether the stream goes on. Does not wait: for a program that has nothing to write for a
+    /// while, or whose window has room, and is to know soon where the daemon has ended.
+    ///
+    /// # Errors
+    /// When the stream has ended, or the daemon has.
+    pub fn check(&self) -> Result<()> {
+        match &self.carrier {
+            Carrier::Shared(writer) => writer.check(),
+            Carrier::Carried(writer) => writer.check(),
+        }
+    }
+
     /// Goes on at another offset of the volume, under the same contract, when everything
     /// written so far is on the medium: this waits for that, as [`Writer::sync`] does. From
     /// then on [`Writer::accepted`] and [`Writer::durable`] are of the new place: everything
@@ -266,12 +290,12 @@ impl Writer {
     }
 
     /// Waits until it was answered, or nothing more comes.
-    pub(crate) fn end_sync(&mut self, before: u64) {
-        self.mapped().end_sync(before);
+    pub(crate) fn end_sync(&mut self, asked: u64) {
+        self.mapped().end_sync(asked);
     }
 
-    pub(crate) fn try_synced(&mut self, before: u64) -> Result<Option<Bytes>> {
-        self.mapped().try_synced(before)
+    pub(crate) fn try_synced(&mut self, asked: u64) -> Result<Option<Bytes>> {
+        self.mapped().try_synced(asked)
     }
 
     pub(crate) fn begin_seek(&mut self, to: Bytes) -> Result<()> {

@@ -50,6 +50,10 @@ pub const CONTROL_BODY_MAX: usize = 64 << 10;
 pub const CONTROL_HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// The body of a control request is waited for so long.
 pub const CONTROL_BODY_WITHIN: Duration = Duration::from_secs(5);
+/// How often it is looked how far a program has filled its window that rings no bell, because its blocks
+/// last longer than this: times of recordings are told to half a second. A look that finds nothing
+/// reads one word; another one is a call of the pool.
+pub const LOOK_AT_WRITER: Duration = Duration::from_millis(500);
 /// What the kernel holds, about, of answers on their way to one program on this machine, which is as
 /// much as a transfer has: of less, the program and the daemon would wake each other many times for
 /// each. Only connections have it that count as best-effort connections or streams of their user.

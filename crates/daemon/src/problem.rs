@@ -65,7 +65,11 @@ pub fn of(error: &Error) -> Problem {
         Error::NoSuchVolume { name } => Problem::new(
             Code::NoSuchVolume,
             format!("there is no volume \"{name}\""),
-            "list those that you may see with `slackline volume list`",
+            format!(
+                "list those that you may see with `slackline volume list`, or make it: `slackline \
+                 volume create {} --size SIZE`",
+                quoted(name)
+            ),
         ),
         Error::NotEmpty { name } => Problem::new(
             Code::NotEmpty,
@@ -111,7 +115,10 @@ pub fn of(error: &Error) -> Problem {
         Error::VolumeExists { name } => Problem::new(
             Code::VolumeExists,
             format!("there is a volume \"{name}\" already"),
-            format!("choose another name, or remove it with `slackline volume delete {name}`"),
+            format!(
+                "choose another name, or remove it with `slackline volume delete {}`",
+                quoted(name)
+            ),
         ),
         Error::VolumeBusy { name, streams } => Problem::new(
             Code::VolumeBusy,
@@ -268,6 +275,11 @@ fn no_room(
     );
     if !freeing.is_zero() {
         what += &format!("; {freeing} come free with the next commit");
+    }
+    if free.saturating_add(freeing) >= asked {
+        // Nobody has to do anything.
+        let next = "try again in a second";
+        return Problem { passes: true, ..Problem::new(Code::PoolFull, what, next) };
     }
     let mut next = Vec::new();
     if let Some(fits) = fits {
@@ -574,6 +586,19 @@ mod tests {
             let all = format!("disk 0 cannot keep this contract: {said}");
             assert_eq!(detail(utilisation_ppm, deadline), all);
         }
+    }
+
+    /// Who was told to delete a volume had just done so.
+    #[test]
+    fn room_that_comes_with_the_next_commit_is_waited_for() {
+        let full = |free, freeing| {
+            let (disk, free, freeing) = (DiskIndex(0), Bytes::mib(free), Bytes::mib(freeing));
+            of(&Error::PoolFull { disk, asked: Bytes::mib(10), free, freeing, fits: None })
+        };
+        let soon = full(4, 6);
+        assert!(soon.passes && soon.next_step == "try again in a second", "{}", soon.next_step);
+        let never = full(4, 5);
+        assert!(!never.passes && never.next_step.contains("delete"), "{}", never.next_step);
     }
 
     /// A host that is late for a while passes by itself; a disk that has not the time does not.

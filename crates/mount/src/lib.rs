@@ -28,7 +28,7 @@ mod slow;
 pub mod tree;
 mod unsynced;
 
-pub use session::{Mount, NotMounted, Options, Unmounter, pool_at, unmount};
+pub use session::{Mount, NotMounted, NotUnmounted, Options, Unmounter, pool_at, unmount};
 
 use std::time::Duration;
 

@@ -187,19 +187,58 @@ fn plain(word: &str) -> Vec<u8> {
     plain
 }
 
-/// Unmounts a directory, also one whose process has gone: as root by the kernel's own call, as
-/// anybody else by `fusermount3`.
+/// Why a directory was not unmounted.
+#[derive(Debug)]
+pub enum NotUnmounted {
+    /// What is mounted there, if anything, is none of ours.
+    NotOurs,
+    /// A program uses it, or the system says no for another reason.
+    System(io::Error),
+}
+
+impl From<io::Error> for NotUnmounted {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// Unmounts a directory with a mount of ours, also one whose process has gone: as root by the kernel's
+/// own call, as anybody else by `fusermount3`.
 ///
 /// # Errors
-/// Where nothing is mounted there, or a program uses it.
-pub fn unmount(directory: &Path) -> io::Result<()> {
-    if rustix::process::geteuid().is_root() {
-        return Ok(rustix::mount::unmount(directory, UnmountFlags::NOFOLLOW)?);
+/// Where none of ours is there, or a program uses it.
+pub fn unmount(directory: &Path) -> Result<(), NotUnmounted> {
+    let directory = place_of(directory)?;
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
+    if listed_at(&mounts, &directory).is_none() {
+        return Err(NotUnmounted::NotOurs);
     }
-    let ended = Command::new("fusermount3").arg("-u").arg("--").arg(directory).output()?;
+    if rustix::process::geteuid().is_root() {
+        let unmounted = rustix::mount::unmount(&directory, UnmountFlags::NOFOLLOW);
+        return Ok(unmounted.map_err(io::Error::from)?);
+    }
+    let ended = Command::new("fusermount3").arg("-u").arg("--").arg(&directory).output()?;
     match ended.status.success() {
         true => Ok(()),
-        false => Err(io::Error::other(String::from_utf8_lossy(&ended.stderr).trim().to_owned())),
+        false => {
+            let said = String::from_utf8_lossy(&ended.stderr).trim().to_owned();
+            Err(io::Error::other(said).into())
+        }
+    }
+}
+
+/// Where a directory is, without links and dots. One whose mount's process has gone cannot be looked
+/// at: what leads to it can.
+fn place_of(directory: &Path) -> io::Result<PathBuf> {
+    match directory.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+            let whole = std::path::absolute(directory)?;
+            let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
+                return Err(error);
+            };
+            Ok(parent.canonicalize()?.join(name))
+        }
+        place => place,
     }
 }
 

@@ -37,6 +37,7 @@ mod record;
 mod rwrt;
 mod serve;
 mod simulate;
+mod slow;
 mod source;
 mod status;
 mod stream;

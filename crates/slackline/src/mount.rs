@@ -2,7 +2,7 @@
 
 use crate::Common;
 use crate::failure::Failure;
-use ::mount::{Mount, NotMounted, Options, Unmounter};
+use ::mount::{Mount, NotMounted, NotUnmounted, Options, Unmounter};
 use serde::Serialize;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -54,10 +54,11 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
         match error.raw_os_error() {
             Some(code) if code == rustix::io::Errno::NOTCONN.raw_os_error() => Failure::new(
                 format!("{what}; the process of a mount there has gone"),
-                format!("slackline unmount {}", args.directory.display()),
+                format!("slackline unmount {}", report::quoted(&args.directory.to_string_lossy())),
             ),
             _ if error.kind() == std::io::ErrorKind::NotFound => {
-                Failure::new(what, format!("make it first: mkdir -p {}", args.directory.display()))
+                let quoted = report::quoted(&args.directory.to_string_lossy());
+                Failure::new(what, format!("make it first: mkdir -p {quoted}"))
             }
             _ => Failure::new(what, "give a directory that is there"),
         }
@@ -94,7 +95,8 @@ fn told(args: &Args, directory: &Path, process: u32, common: &Common) -> Result<
         let directory = &mounted.directory;
         format!(
             "the volumes are files below {directory}{how}\n\
-             end it with: slackline unmount {directory}\n"
+             end it with: slackline unmount {}\n",
+            report::quoted(directory)
         )
     })
 }
@@ -159,13 +161,25 @@ fn not_mounted(error: NotMounted, directory: &Path) -> Failure {
 
 /// Unmounts a directory.
 pub fn unmount(args: &UnmountArgs) -> Result<(), Failure> {
-    ::mount::unmount(&args.directory).map_err(|error| {
+    ::mount::unmount(&args.directory).map_err(|why| {
         let directory = args.directory.display();
+        let quoted = report::quoted(&directory.to_string());
+        let error = match why {
+            NotUnmounted::System(error) => error,
+            NotUnmounted::NotOurs => {
+                let next = format!(
+                    "`findmnt -l | grep slackline:` lists those that there are; another file system is \
+                     unmounted by `umount {quoted}`"
+                );
+                return Failure::new(format!("{directory} is no mount of Slackline"), next);
+            }
+        };
         let next = match error.kind() {
             std::io::ErrorKind::ResourceBusy => {
-                format!("end the programs that use it: fuser -vm {directory}")
+                format!("end the programs that use it: fuser -vm {quoted}")
             }
-            _ => format!("look what is mounted: findmnt {directory}"),
+            std::io::ErrorKind::NotFound => "give a directory that is there".into(),
+            _ => format!("look what is mounted: findmnt {quoted}"),
         };
         Failure::new(format!("cannot unmount {directory}: {error}"), next)
     })

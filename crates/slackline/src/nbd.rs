@@ -26,6 +26,11 @@ pub struct Args {
     priority: Option<crate::volume::PriorityArg>,
 }
 
+/// The packages of Debian with the programs that attach.
+const NBD_CLIENT: &str = "nbd-client";
+/// See [`NBD_CLIENT`].
+const NBDFUSE: &str = "nbdfuse";
+
 /// How a volume is attached.
 #[derive(Serialize)]
 struct Attach {
@@ -79,7 +84,8 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
             answer.volume,
             Bytes::new(answer.size_bytes)
         );
-        text += "attach it, as root:\n";
+        let by = if answer.attach.len() > 1 { NBDFUSE } else { NBD_CLIENT };
+        text += &format!("attach it, as root (package `{by}`):\n");
         answer.attach.iter().for_each(|line| text += &format!("  {line}\n"));
         text += "and let it go, once nothing on it is mounted any more:\n";
         answer.detach.iter().for_each(|line| text += &format!("  {line}\n"));

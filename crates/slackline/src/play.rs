@@ -11,8 +11,10 @@ use crate::target::{Target, unwritten};
 use crate::{Common, output};
 use client::control::{Mode, Stream};
 use client::{Piece, Reader};
+use report::quoted;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use units::Bytes;
 
@@ -71,7 +73,8 @@ const PIECE: usize = wire::frame::BODY_MAX;
 pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let target = Target::new(args.file.as_deref(), args.overwrite);
     if target.path.is_none() {
-        not_to_a_terminal(&format!("slackline play {} --rate RATE | ffplay -", args.volume))?;
+        let name = quoted(&args.volume);
+        not_to_a_terminal(&format!("slackline play {name} --rate RATE | ffplay -"))?;
     }
     target.may_be_written()?;
     let client = common.client()?;
@@ -115,7 +118,7 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let total = length.map_or(left, |length| length.min(left));
     let mut out = target.open()?;
     let (began, progress) = (Instant::now(), Progress::new(Some(total)));
-    let part = Part { path: target.path, length, is_ring };
+    let part = Part { path: target.path, length, is_ring, stop: None };
     let copied = copy(&part, &mut reader, &mut out, &progress);
     progress.finish();
     let bytes = copied?;
@@ -168,7 +171,7 @@ fn no_volume(error: client::Error, args: &Args) -> Failure {
     let mut failure = Failure::from(error);
     if is_file {
         failure.next_step =
-            format!("to play the file of that name: `slackline play ./{}`", args.volume);
+            format!("to play the file of that name: `slackline play ./{}`", quoted(&args.volume));
     }
     failure
 }
@@ -181,9 +184,12 @@ pub struct Part<'a> {
     pub length: Option<Bytes>,
     /// What it has given up is left out; what is lost of others comes as zeros.
     pub is_ring: bool,
+    /// Set where it is to end; whoever has none ends with the process.
+    pub stop: Option<&'a AtomicBool>,
 }
 
-/// Copies until the end, or until the other side of standard output has gone. Gives what went out.
+/// Copies until the end, until the other side of standard output has gone, or until it is to stop. Gives
+/// what went out.
 pub fn copy(
     part: &Part<'_>,
     reader: &mut Reader,
@@ -197,7 +203,8 @@ pub fn copy(
     loop {
         let left = part.length.map_or(Bytes::MAX, |length| length.saturating_sub(done));
         let want = usize::try_from(left.get()).unwrap_or(PIECE).min(PIECE);
-        if want == 0 {
+        let stops_here = part.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+        if want == 0 || stops_here {
             break;
         }
         let written = match reader.next_piece(&mut piece[..want])? {

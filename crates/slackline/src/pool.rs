@@ -364,7 +364,7 @@ fn made(name: &str, created: &Created) -> String {
     let mut devices = String::new();
     for (number, (spec, profile)) in created.disks.iter().enumerate() {
         table.row(vec![number.to_string(), spec.to_string(), profile.capacity().to_string()]);
-        devices.push_str(&format!(" {spec}"));
+        devices.push_str(&format!(" {}", report::quoted(&spec.to_string())));
     }
     format!("made pool {name}\n{}serve it with: slackline serve{devices}\n", table.text("  "))
 }

@@ -10,12 +10,13 @@ use crate::interrupts::interruption;
 use crate::output::json;
 use crate::pausing::{PAUSE, SILENT, Stops};
 use crate::progress::Progress;
+use crate::slow::Due;
 use crate::source::{Input, Source};
 use crate::summary::Summary;
 use crate::volume::rounded;
 use crate::{Common, output};
 use client::control::{Mode, VolumeCreate};
-use client::{Client, Code, Durability, Writer};
+use client::{Client, Code, Durability, Error, Writer};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -31,6 +32,9 @@ use units::Bytes;
 /// left alone unless --append or --overwrite says what to do with it; a ring is gone on with at its
 /// end. An
 /// interrupt ends the recording in order: what was read is written and synced.
+/// What fills its blocks slowly is durable some 10 s after it came all the same. Where the daemon ends, this ends
+/// at once, with what is durable by then: --append goes on behind that. `slackline cameras` keeps what comes
+/// meanwhile, and goes on by itself.
 /// Where a program behind a pipe makes more than the contract lets pass, it may lose what nobody
 /// takes meanwhile: that is told at the end, and the exit code is 4 (--copy says that it waits). Where the input brings nothing, or this is stopped with ctrl-Z,
 /// the daemon is told: the contract stays, for a day at the most. A program that is stopped by
@@ -110,9 +114,12 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     // From here on: what the source waits for before is not the contract's doing.
     let source = Source::begin(input);
     let copied = copy(&source, &mut writer, start, &progress, &interrupted);
-    let slowed = copied.clone().map(|sent| source.slowed(sent));
+    let slowed = copied.as_ref().map_or(None, |&sent| source.slowed(sent));
     let (summary, finished) = finish(&client, writer, &args.volume, start, began);
     progress.finish();
+    let durable = Bytes::new(summary.durable_bytes.unwrap_or_default()).saturating_sub(start);
+    let copied = copied.map_err(|why| why.told(args, durable));
+    let finished = finished.map_err(|error| Failed::Daemon(error).told(args, durable));
     let acknowledged =
         acknowledging.map_or(Ok(()), |thread| thread.join().expect("no panic while acknowledging"));
     // Also what came before a failure is kept, and the rest given back.
@@ -121,8 +128,8 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     let text = if common.json { json(&summary) } else { summary.line() };
     let printed = output::print(text.as_bytes());
     // The first failure is the one to tell; a closed stream tells it once more.
-    copied.and(finished).and(acknowledged).and(trimmed).and(printed)?;
-    slowed?.map_or(Ok(()), |slowed| Err(slowed.failure()))
+    copied.map(drop).and(finished).and(acknowledged).and(trimmed).and(printed)?;
+    slowed.map_or(Ok(()), |slowed| Err(slowed.failure()))
 }
 
 /// A writer that stands at the offset where the recording starts.
@@ -155,10 +162,10 @@ fn trim(client: &Client, by_number: &str) -> Result<(), Failure> {
     client.volume_resize(by_number, volume.length_bytes).map(drop).map_err(|error| {
         let what =
             format!("what was recorded is kept, but its volume was not made smaller: {error}");
-        let name = report::quoted(&volume.name);
+        let quoted = report::quoted(&volume.name);
         Failure::new(
             what,
-            format!("try again: slackline volume resize {name} {}", volume.length_bytes.get()),
+            format!("try again: slackline volume resize {quoted} {}", volume.length_bytes.get()),
         )
     })
 }
@@ -198,8 +205,9 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
         }
         (Err(error), None) if error.code() == Some(Code::NoSuchVolume) => {
             let mut failure = Failure::from(error);
+            let quoted = report::quoted(name);
             failure.next_step = format!(
-                "make it with `slackline volume create {name} --size SIZE`, or add --create SIZE"
+                "make it with `slackline volume create {quoted} --size SIZE`, or add --create SIZE"
             );
             return Err(failure);
         }
@@ -240,17 +248,67 @@ fn prepare_volume(args: &Args, client: &Client) -> Result<(Bytes, bool), Failure
     ))
 }
 
+/// Why a recording ended before its input did.
+enum Failed {
+    Input(io::Error),
+    Daemon(Error),
+}
+
+impl Failed {
+    /// What is told of it, where so much of the recording is on the medium.
+    fn told(self, args: &Args, durable: Bytes) -> Failure {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+        let gone = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
+        match self {
+            Self::Input(error) => Failure::new(
+                format!("the input cannot be read: {error}"),
+                "what was read before it is recorded",
+            ),
+            Self::Daemon(Error::Broken(cause)) if gone.contains(&cause.kind()) => {
+                let quoted = report::quoted(&args.volume);
+                let again = if args.overwrite {
+                    format!("record it again, or go on with `slackline record {quoted} --append`")
+                } else {
+                    format!("go on with `slackline record {quoted} --append`")
+                };
+                let next = format!(
+                    "{durable} of this recording are durable; start the daemon again (`systemctl start \
+                     slackline`, or `slackline serve DEVICE...`) and {again}; `slackline cameras` keeps \
+                     what comes meanwhile and goes on by itself"
+                );
+                Failure { next_step: next, ..Error::Broken(cause).into() }
+            }
+            Self::Daemon(error) => error.into(),
+        }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Daemon(error)
+    }
+}
+
 fn copy(
     source: &Source,
     writer: &mut Writer,
     start: Bytes,
     progress: &Progress,
     interrupted: &AtomicBool,
-) -> Result<Bytes, Failure> {
+) -> Result<Bytes, Failed> {
     let (mut sent, stops) = (Bytes::ZERO, Stops::new());
     // Since when the source has brought nothing; none where that was told.
     let mut silent = Some(Instant::now());
+    let mut due = Due::new(Instant::now(), writer.durable());
     loop {
+        // While the window has room nothing else says that the daemon has gone.
+        writer.check()?;
+        let (now, durable) = (Instant::now(), writer.durable());
+        if due.is_due(now, durable, writer.accepted() > durable) {
+            // The source goes on meanwhile, and so does this.
+            writer.sync_soon()?;
+            due.asked(now, durable);
+        }
         // What cannot be said is told with the next bytes.
         stops.heed(|| drop(writer.pause(PAUSE)));
         if silent.is_some_and(|since| since.elapsed() >= Duration::from_nanos(SILENT.as_nanos())) {
@@ -258,12 +316,12 @@ fn copy(
             silent = None;
         }
         let piece = match source.pieces.recv_timeout(LOOK_UP) {
-            Ok(piece) => piece.map_err(unreadable)?,
+            Ok(piece) => piece.map_err(Failed::Input)?,
             Err(RecvTimeoutError::Timeout) if interrupted.load(Ordering::Relaxed) => break,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        writer.write_all(&piece).map_err(client::Error::from)?;
+        writer.write_all(&piece).map_err(Error::from)?;
         sent += Bytes::new(piece.len() as u64);
         silent = Some(Instant::now());
         progress.at(sent);
@@ -272,13 +330,8 @@ fn copy(
             break;
         }
     }
-    writer.flush().map_err(client::Error::from)?;
+    writer.flush().map_err(Error::from)?;
     Ok(sent)
-}
-
-fn unreadable(error: io::Error) -> Failure {
-    let next_step = "what was read before it is recorded";
-    Failure::new(format!("the input cannot be read: {error}"), next_step)
 }
 
 /// Syncs, takes the daemon's account of the stream, and closes it. What is known of it is told also
@@ -289,7 +342,7 @@ fn finish(
     volume: &str,
     start: Bytes,
     began: Instant,
-) -> (Summary, Result<(), Failure>) {
+) -> (Summary, Result<(), Error>) {
     let asked = writer.sync().and_then(|_| client.stream(writer.stream()));
     // A writer that failed at once may be behind what was there before.
     let (accepted, durable) = (writer.accepted().max(start), writer.durable().max(start));
@@ -301,7 +354,7 @@ fn finish(
         summary.durable_bytes = Some(closed.max(start).get());
         Ok(())
     });
-    (summary, finished.map_err(Failure::from))
+    (summary, finished)
 }
 
 /// Tells every durable offset as it comes, on a thread of its own, until the

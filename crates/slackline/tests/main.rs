@@ -18,6 +18,7 @@ mod profile_over_fuse;
 mod refusals;
 mod rwrt;
 mod silence;
+mod slow_sources;
 mod status;
 mod stop;
 mod top;

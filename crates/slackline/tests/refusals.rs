@@ -475,3 +475,38 @@ fn a_file_on_the_drive_of_the_pool_is_refused_a_contract_unless_it_is_meant_so()
     assert!(dir.run(&play).succeeded().out == bytes);
     daemon.kill();
 }
+
+/// As root it unmounted whatever was mounted there, and where nothing was it said "Invalid argument".
+#[test]
+fn what_is_no_mount_of_ours_is_not_unmounted() {
+    let dir = Scratch::new();
+    let place = dir.text("an empty place");
+    std::fs::create_dir(&place).unwrap();
+    let told = [&*format!("{place} is no mount of Slackline"), "findmnt", "`umount '/"];
+    dir.run(&["unmount", &place]).failed(1, &told);
+    let system = |line: &[&str]| {
+        let ran = std::process::Command::new(line[0]).args(&line[1..]).output();
+        ran.is_ok_and(|ran| ran.status.success())
+    };
+    // Only root can mount something else there.
+    if system(&["mount", "-t", "tmpfs", "none", &place]) {
+        let ran = dir.run(&["unmount", &place]);
+        assert!(system(&["umount", &place]), "it was unmounted: {ran:?}");
+        ran.failed(1, &told);
+    }
+    dir.run(&["unmount", &dir.text("nowhere")]).failed(1, &["give a directory that is there"]);
+}
+
+/// A name is an argument of the line that is told, and nothing else of it.
+#[test]
+fn a_name_with_a_space_is_one_word_of_what_is_told_to_be_run() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let create = ["volume", "create", "a b", "--size", "1MiB"];
+    dir.run(&create).succeeded();
+    dir.run(&create).failed(1, &["`slackline volume delete 'a b'`"]);
+    dir.run(&["record", "c d", "--rate", "1MB/s"])
+        .failed(1, &["`slackline volume create 'c d' --size SIZE`"]);
+    dir.run(&["play", "c d", "--rate", "1MB/s"])
+        .failed(1, &["or make it: `slackline volume create 'c d' --size SIZE`"]);
+}

@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::{Scratch, acknowledged, begins, give, noise, wait_until};
 use client::units::Bytes;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use wire::frame::{Head, VERSION};
 
@@ -143,4 +143,47 @@ fn after_a_kill_the_stale_socket_is_no_obstacle() {
     assert!(dir.path("s.sock").exists(), "left behind");
     let _daemon = dir.serve(&disks);
     dir.run(&["volume", "list"]).succeeded();
+}
+
+/// A copy that was interrupted left a part in the file, and nobody was told how much, or that it is one.
+#[test]
+fn an_interrupted_export_says_what_the_file_has_and_how_the_rest_comes() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let all = noise(4, 4 << 20).bytes();
+    let record = ["record", "v", "--create", "8MiB", "--rate", "8MB/s", "--copy"];
+    dir.run_with(&record, &all).succeeded();
+    let told = |ran: support::Ran, file: &str| -> u64 {
+        let words = format!("interrupted: {file} has the first ");
+        assert!(ran.code == Some(1) && ran.out.is_empty(), "{ran:?}");
+        assert!(ran.err.contains(&words) && ran.err.contains("--overwrite"), "{ran:?}");
+        let rest = ran.err.split_once("--start ").unwrap().1;
+        let (start, rest) = rest.split_once(" --length ").unwrap();
+        let (start, length): (u64, u64) =
+            (start.parse().unwrap(), rest.split_once(' ').unwrap().0.parse().unwrap());
+        assert_eq!(start + length, 4 << 20);
+        start
+    };
+    // Under a contract: nobody waits for the end of it.
+    let file = dir.text("slow");
+    let slow = ["export", "v", &file, "--rate", "100kB/s"];
+    let child = dir.command(&slow).spawn().unwrap();
+    wait_until(|| std::fs::metadata(&file).is_ok_and(|found| found.len() > 0));
+    support::signal(child.id(), "INT");
+    let has = told(support::Ran::from(child.wait_with_output().unwrap()), &file);
+    let part = std::fs::read(&file).unwrap();
+    assert!(part.len() as u64 == has && all.starts_with(&part));
+
+    // As best effort, into a pipe that takes no more until it was interrupted.
+    let pipe = dir.text("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let child = dir.command(&["export", "v", &pipe]).spawn().unwrap();
+    let mut out = std::fs::File::open(&pipe).unwrap();
+    let mut part = vec![0; 1];
+    out.read_exact(&mut part).unwrap();
+    support::signal(child.id(), "INT");
+    out.read_to_end(&mut part).unwrap();
+    let has = told(support::Ran::from(child.wait_with_output().unwrap()), &pipe);
+    assert!(part.len() as u64 == has && all.starts_with(&part));
 }

@@ -13,6 +13,7 @@ mod circles;
 mod constants;
 mod finding;
 mod forgotten;
+mod hints;
 mod lexer;
 mod licences;
 mod links;

@@ -6,8 +6,8 @@
 use crate::finding::Finding;
 use crate::workspace::{Workspace, stdout_of};
 use crate::{
-    arrows, circles, forgotten, licences, links, locks, mutate, names, places, purity, scratch,
-    source,
+    arrows, circles, forgotten, hints, licences, links, locks, mutate, names, places, purity,
+    scratch, source,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -88,6 +88,7 @@ fn check_file(path: &str, text: &str) -> Vec<Finding> {
         found.extend(purity::check_source(path, text));
         found.extend(locks::check(path, text));
         found.extend(scratch::check(path, text));
+        found.extend(hints::check(path, text));
     } else if is_script {
         found.extend(source::check_script(path, text));
     }

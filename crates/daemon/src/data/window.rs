@@ -9,10 +9,12 @@
 //! at most one ask for a piece and one for durability with the pool; a program that
 //! does not read its socket, or sleeps, stops its own task and nothing else; bells
 //! without a reason are counted and end the stream. What a writer has filled before its
-//! end, however that came, is taken.
+//! end, however that came, is taken. What it fills is looked at every [`LOOK_AT_WRITER`], however
+//! long its blocks are: the pool notes then when the bytes came.
 
 use super::frames::{Outgoing, Over, broken, failed, misplaced};
 use super::listening::Listening;
+use crate::limits::LOOK_AT_WRITER;
 use crate::pool::{Ask, Came, Coming, Handed, Pieces};
 use crate::sessions::Opened;
 use engine::{Told, WindowReply};
@@ -20,6 +22,7 @@ use node::{Error, Mode, Operation, Ready, calls};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use tokio::sync::Notify;
+use tokio::time::Instant as Clock;
 use units::{Bytes, Instant};
 use window::{Kind, Piece};
 use wire::frame::Head;
@@ -46,6 +49,8 @@ pub struct Session<'a> {
     /// Writers: where the next room begins, and beyond what durability is asked for.
     offset: Bytes,
     beyond: Bytes,
+    /// Writers: when the window is looked at, if no bell comes before.
+    look_at: Option<Clock>,
     /// Pieces that were asked for before this seek are void.
     seeks: u64,
     /// The program waits for a piece and has had no answer.
@@ -98,6 +103,7 @@ impl<'a> Session<'a> {
             full: false,
             offset: opened.start,
             beyond: opened.start,
+            look_at: opened.mode.writes().then(|| Clock::now() + LOOK_AT_WRITER),
             seeks: 0,
             waits: false,
             paused: false,
@@ -126,6 +132,7 @@ impl<'a> Session<'a> {
                     Goes::On
                 }
                 (durable, _) = arrival(&mut self.durable) => self.durable(durable).await?,
+                () = time(self.look_at) => self.look(input).await?,
             };
             if goes == Goes::Closed {
                 return Ok(());
@@ -248,6 +255,7 @@ impl<'a> Session<'a> {
     /// Tells the pool how far the program has come, and the program when to ring next;
     /// true where it has come further.
     async fn take_note(&mut self) -> Result<bool, Over> {
+        self.look_at = self.look_at.map(|_| Clock::now() + LOOK_AT_WRITER);
         let mut any = false;
         loop {
             let further = match self.end.further() {
@@ -263,6 +271,16 @@ impl<'a> Session<'a> {
                 return Ok(any);
             }
         }
+    }
+
+    /// Takes what a writer has filled of a block that is not full.
+    async fn look(&mut self, input: &mut Listening) -> Result<Goes, Over> {
+        if self.take_note().await? {
+            // The bell for it may be on its way.
+            self.idle_bells = self.idle_bells.saturating_sub(1);
+            input.heard();
+        }
+        Ok(Goes::On)
     }
 
     fn lie(&mut self, what: impl std::fmt::Display) -> Over {
@@ -386,6 +404,14 @@ impl<'a> Session<'a> {
 
     fn now(&self) -> Instant {
         self.ask.0.now()
+    }
+}
+
+/// Waits until then; for ever, where no time is said.
+async fn time(at: Option<Clock>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -82,6 +82,9 @@ struct Checked {
     open: bool,
     /// The program of its command was found.
     program: bool,
+    /// What that program is called.
+    #[serde(skip)]
+    called: String,
 }
 
 impl Checked {
@@ -153,6 +156,7 @@ pub fn run(file: &File, client: &Client, output: Output) -> Result<(), Failure> 
             ring_least_bytes: None,
             open,
             program: is_there(spec),
+            called: spec.command[0].clone(),
         });
     }
     choose_blocks(client, &mut streams, &mut cameras, &unknown)?;
@@ -305,8 +309,14 @@ fn ring_too_small(found: &Found) -> Option<Failure> {
 
 fn no_program(found: &Found) -> Option<Failure> {
     let camera = found.cameras.iter().find(|camera| !camera.program)?;
-    let what = format!("camera {}: the program of its command was not found", camera.name);
-    Some(Failure::new(what, "install it (`apt install ffmpeg`), or correct the command"))
+    let called = &camera.called;
+    let what = format!("camera {}: the program {called} of its command was not found", camera.name);
+    // What `source` is read by.
+    let next = match &**called {
+        "ffmpeg" => "install it (`apt install ffmpeg`), or correct the command",
+        _ => "install it, or correct `command` in the file",
+    };
+    Some(Failure::new(what, next))
 }
 
 fn text(found: &Found) -> String {

@@ -7,10 +7,11 @@
 use super::back_off::{BackOff, chance};
 use super::camera::{AWAY, Camera, Next, Room};
 use super::check;
-use super::limits::{ASK_AGAIN, ASK_AGAIN_LATER, DURABLE_WITHIN, IDLE, LOOK};
+use super::limits::{ASK_AGAIN, ASK_AGAIN_LATER, IDLE, LOOK};
 use crate::appending::writer_at;
 use crate::contract::thin_placement;
 use crate::pausing::PAUSE;
+use crate::slow::Due;
 use client::control::{Contract, Mode, Volume, VolumeCreate};
 use client::{Client, Code, Error, Writer};
 use std::io::Write;
@@ -253,8 +254,10 @@ fn open(camera: &Camera, client: &Client, made: &mut Option<String>) -> Result<W
 
 /// Hands over what comes, until nothing more will: then everything is on the medium.
 fn carry(camera: &Camera, mut writer: Writer) -> Result<(), WhyNot> {
-    // Since when nothing came, and since when nothing became durable though something is due.
-    let (mut idle, mut due, mut durable) = (Instant::now(), Instant::now(), writer.durable());
+    // Since when nothing came.
+    let mut idle = Instant::now();
+    let mut durable = writer.durable();
+    let mut due = Due::new(idle, durable);
     // When the daemon last had to hear of it: what is less than a block makes no call.
     let mut rung = Instant::now();
     loop {
@@ -286,15 +289,14 @@ fn carry(camera: &Camera, mut writer: Writer) -> Result<(), WhyNot> {
         if now > durable {
             camera.unstuck();
         }
-        if !camera.durable(now) || now > durable {
-            (due, durable) = (Instant::now(), now);
-        } else if due.elapsed() >= DURABLE_WITHIN {
-            // It fills its blocks slowly.
+        durable = now;
+        if due.is_due(Instant::now(), durable, camera.durable(durable)) {
             let synced = writer.sync();
             match synced {
-                Ok(now) => (due, durable) = (Instant::now(), now),
+                Ok(now) => durable = now,
                 Err(error) => return Err(ended(camera, writer, error)),
             }
+            due.asked(Instant::now(), durable);
             camera.unstuck();
             camera.durable(durable);
         }

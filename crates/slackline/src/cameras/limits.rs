@@ -61,8 +61,6 @@ pub const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 /// Whoever has no bytes for so long tells the daemon that it pauses, and hears whether the daemon
 /// is still there.
 pub const IDLE: Duration = Duration::from_millis(500);
-/// What was handed over is on the medium after so long, though it fills no block.
-pub const DURABLE_WITHIN: Duration = Duration::from_secs(10);
 /// A daemon that takes nothing for so long, while there is something, hangs.
 pub const STUCK: Duration = Duration::from_secs(10);
 /// How often an answer of the daemon's is asked for again while it says no: at first, and at most.

@@ -187,7 +187,8 @@ fn ask_at(places: &[PathBuf], file: &Path) -> Result<Snapshot, Failure> {
         ));
     }
     let what = format!("no supervisor answers at {}: {cause}", at.join(" or "));
-    Err(Failure::new(what, format!("start it: `slackline cameras {}`", file.display())))
+    let quoted = report::quoted(&file.to_string_lossy());
+    Err(Failure::new(what, format!("start it: `slackline cameras {quoted}`")))
 }
 
 #[cfg(test)]

@@ -169,15 +169,16 @@ fn beyond_the_device(args: &Args, mut failure: Failure) -> Failure {
     let Some(device) = args.device.as_ref().filter(|_| failure.exit_code == REFUSED) else {
         return failure;
     };
+    let quoted = ::report::quoted(device);
     failure.next_step = match &args.profile {
         Some(profile) => format!(
             "where {} was measured without writes it assumes much for them: measure \
-             with `slackline disk profile {device} --write` (destroys what it holds), or leave \
+             with `slackline disk profile {quoted} --write` (destroys what it holds), or leave \
              --profile away, or give a faster device",
             profile.display()
         ),
         None => format!(
-            "measure it more thoroughly with `slackline disk profile {device} --write -o FILE` and \
+            "measure it more thoroughly with `slackline disk profile {quoted} --write -o FILE` and \
              give --profile FILE, or give a faster device"
         ),
     };

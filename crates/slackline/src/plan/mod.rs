@@ -11,7 +11,7 @@ mod words;
 use crate::contract::PlacementArgs;
 use crate::failure::{Failure, REFUSED};
 use crate::{Common, pool};
-use client::control::{Contract, Mode, Plan, PlanRequest, PlanStream};
+use client::control::{Contract, Mode, Plan, PlanRequest, PlanStream, Service};
 use daemon::config::node_default;
 use disk::{Model, Profile};
 use list::List;
@@ -107,15 +107,44 @@ pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
     if let Some(path) = &args.svg {
         draw(path, args.svg_disk, &plan)?;
     }
-    common.output().result(&plan, words::all)?;
+    let has_no_mode = |stream: &PlanStream| stream.contract.is_some() && stream.mode.is_none();
+    let is_either = request.streams.iter().any(has_no_mode);
+    common.output().result(&plan, |plan| words::all(plan, is_either))?;
     match plan.stops {
         None => Ok(()),
         Some(stop) => {
+            let of = request.streams.iter().find(|stream| stream.name == stop.name);
             let failure = Failure::from(stop.problem);
             let what = format!("{} {}: {}", stop.name, stop.number, failure.what);
-            Err(Failure { what, exit_code: REFUSED, ..failure })
+            // What is not in a list is in flags, of which the problem speaks.
+            let by_list = args.list.is_some() || !args.stream.is_empty();
+            let in_list = of.filter(|_| by_list).and_then(|of| in_list(of, &failure));
+            let next_step = in_list.unwrap_or_else(|| failure.next_step.clone());
+            Err(Failure { what, next_step, exit_code: REFUSED, ..failure })
         }
     }
+}
+
+/// What of a list to change, where the disks have no time for this kind.
+fn in_list(kind: &PlanStream, failure: &Failure) -> Option<String> {
+    let refusal = failure.problem.as_ref()?.refusal.as_ref()?;
+    let name = &kind.name;
+    let change = match (&kind.service, refusal.within_ns, refusal.rate_max_bytes_per_second) {
+        (Some(Service::Latency { .. }), Some(within), _) => {
+            format!("set `within` of `{name}` to {within} at least, or its `every` longer")
+        }
+        (Some(Service::Latency { .. }), None, _) => {
+            format!("set `within` or `every` of `{name}` longer")
+        }
+        (_, _, Rate::ZERO) => format!("set `rate` of `{name}` smaller, or its `block` larger"),
+        (_, _, rate) => {
+            format!("set `rate` of `{name}` to {rate} at the most, or its `block` larger")
+        }
+    };
+    let longer = refusal.longer.as_ref().map_or_else(String::new, |longer| {
+        format!(" ({} fits in {})", longer.rate_bytes_per_second, longer.block_bytes)
+    });
+    Some(format!("{change}{longer}; or plan fewer of them (`count`)"))
 }
 
 /// What the refusal of the plan would tell of the run, which nobody named.
@@ -201,4 +230,40 @@ fn draw(path: &Path, disk: Option<u16>, plan: &Plan) -> Result<(), Failure> {
         return Err(Failure::usage("no such disk to draw", next));
     };
     std::fs::write(path, picture::demand_svg(disk)).map_err(|error| Failure::file(path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use client::{Code, Problem, Refusal};
+
+    /// Who planned a list was told of flags, and to close streams of a disk that is a model.
+    #[test]
+    fn what_does_not_fit_of_a_list_is_changed_in_the_list() {
+        let refused = |kind: &str, rate_max: u64, within| {
+            let refusal = Refusal {
+                disk: 0,
+                utilisation_ppm: 0,
+                deadline_ns: None,
+                excess_ns: None,
+                rate_max_bytes_per_second: Rate::per_second(rate_max),
+                bus: None,
+                longer: None,
+                within_ns: within,
+                undecided: false,
+            };
+            let problem = Problem { refusal: Some(refusal), ..Problem::new(Code::Refused, "", "") };
+            in_list(&list::stream(kind).unwrap(), &problem.into()).unwrap()
+        };
+        let camera = "name=camera,rate=2MB/s";
+        let says = refused(camera, 1_500_000, None);
+        assert!(
+            says.contains("`rate` of `camera` to 1.50 MB/s at the most, or its `block`"),
+            "{says}"
+        );
+        assert!(refused(camera, 0, None).contains("`rate` of `camera` smaller"));
+        let index = "name=index,class=latency,within=10ms,every=1s";
+        let says = refused(index, 0, Some(Duration::from_millis(20)));
+        assert!(says.contains("`within` of `index` to 20 ms"), "{says}");
+    }
 }

@@ -7,8 +7,8 @@ use client::control::{
 };
 use units::Bytes;
 
-/// Everything.
-pub fn all(plan: &Plan) -> String {
+/// Everything. The list may have streams of which it does not say whether they read or write.
+pub fn all(plan: &Plan, is_either: bool) -> String {
     let mut text = verdict(plan);
     text.push_str(&streams(&plan.streams));
     text.push_str(&disks(&plan.disks));
@@ -18,8 +18,15 @@ pub fn all(plan: &Plan) -> String {
     ));
     text.push_str(&alternatives(plan));
     text.push_str(&modes(plan));
+    if is_either && !plan.modes.is_empty() {
+        text.push_str(EITHER);
+    }
     text
 }
+
+/// Said below the blocks that the pool would choose.
+const EITHER: &str = "these are blocks of players where no mode is named: a recording gets others, and \
+                      is planned with `--mode write`, in a list `mode = \"write\"`\n";
 
 fn verdict(plan: &Plan) -> String {
     match &plan.stops {

@@ -23,8 +23,9 @@ pub fn html(results: &Results, path: &Path, text: &str) -> String {
     page.heading("scenario", "The scenario");
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     page.text(&format!(
-        "This is {name}; change it and play it again with: slackline simulate {name} --report \
-         FILE.html"
+        "This is {name}; change it and play it again with: slackline simulate {} --report \
+         FILE.html",
+        report::quoted(&name)
     ));
     page.verbatim(text);
     page.html()
