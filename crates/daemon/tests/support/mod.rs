@@ -505,6 +505,7 @@ impl Pool for Fake {
             Op::Staged(op) => state.volume_op(&who, *op),
             Op::VolumeCreate { .. }
             | Op::VolumeResize { .. }
+            | Op::VolumeResizeWithin { .. }
             | Op::VolumeAccess { .. }
             | Op::VolumeRename { .. }
             | Op::VolumeTimes { .. }
