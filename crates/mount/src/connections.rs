@@ -317,7 +317,7 @@ mod tests {
         let dir = tempfile::Builder::new().prefix("slackline-").tempdir().unwrap();
         let control = dir.path().join("s.sock");
         serve(UnixListener::bind(&control).unwrap(), |mut connection| {
-            connection.read(&mut [0; 4096]).unwrap();
+            let _asked = connection.read(&mut [0; 4096]).unwrap();
             let body = r#"{"status": "ok", "pool": "fake", "version": "0"}"#;
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
             connection.write_all(&[head.as_bytes(), body.as_bytes()].concat()).unwrap();
