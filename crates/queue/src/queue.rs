@@ -796,8 +796,7 @@ impl<W> Queue<W> {
         let is_over = next.iter().chain(&entry.rest).all(|(part, _)| part.is_none());
         let is_scheduled = command.is_some() || self.schedule.times(key).is_some();
         let within = sched::EndTime { earliest: finished, latest: noticed };
-        let outcome =
-            (is_over && is_scheduled).then(|| self.schedule.finished_within(within, key));
+        let outcome = (is_over && is_scheduled).then(|| self.schedule.finished_within(within, key));
         let times = outcome.as_ref().map(|of| (of.times.release, of.times.deadline)).or(before);
         let was_begun = is_last && self.begun.ended(key);
         let work = match next {
