@@ -275,6 +275,9 @@ fn a_reader_seeks_anywhere_and_inside_the_window_at_no_cost() {
         let before = reader.offset();
         assert_eq!(reader.seek(Bytes::mib(100)).unwrap_err().code(), Some(Code::BeyondEnd));
         assert_eq!(reader.offset(), before, "stays where it is");
+        let mut rest = vec![0; (len - before.get()).min(5000) as usize];
+        reader.read_exact(&mut rest).unwrap();
+        assert!(rest == bytes(before.get(), rest.len()), "and goes on there");
         reader.seek(Bytes::new(17)).unwrap();
         reader.read_exact(&mut buf).unwrap();
         assert!(buf == bytes(17, 5000));

@@ -81,11 +81,12 @@ impl Listening {
         }
     }
 
-    /// While the session has to answer: why the connection ends, if it does. What comes meanwhile is kept
-    /// for [`Listening::next`]. Dropped while it waits, it loses nothing.
+    /// While the session has to answer: why the connection ends, if it does. A word that comes meanwhile is
+    /// kept for [`Listening::next`]; behind it the end is not seen. Dropped while it waits, it loses nothing.
     pub async fn ends(&mut self) -> Over {
         if self.ahead.is_none() {
             match self.input.head().await {
+                Ok((Head::Close, _)) => return Over::ByRequest,
                 Ok(frame) => self.ahead = Some(frame),
                 Err(over) => return over,
             }

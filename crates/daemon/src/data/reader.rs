@@ -46,7 +46,11 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Moves the playout point, where that can be.
     async fn seek(&mut self, tag: u64, to: Bytes) -> Result<(), Over> {
-        self.taken = None;
+        if let Some((Ok(Playout::Data { bytes: chunk, .. }), _)) = self.taken.take() {
+            // Given back unread: where the jump is refused, the stream goes on with it.
+            let unread = (chunk, Bytes::ZERO);
+            self.ask.advance(self.stream, unread, Bytes::ZERO).await.map_err(failed)?;
+        }
         match self.ask.call(calls::StreamSeek { stream: self.stream, to }).await {
             Ok(Ready { at, steady, .. }) => {
                 let now = self.ask.0.now();

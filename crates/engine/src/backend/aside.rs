@@ -425,6 +425,7 @@ fn do_all(jobs: &Receiver<Job>, around: &Surroundings, filled: &Mutex<Vec<(u64, 
     let _fatal = Fatal::new("in the thread that fills with zeros");
     // A disk's thread has started it. To have less is always permitted.
     let _ = sys::become_ordinary();
+    let _ = sys::become_nicer(0);
     for Job { number, mut work, .. } in jobs {
         work.go_on(&around.arena, Bytes::MAX);
         filled.lock().push((number, sys::now()));
