@@ -76,7 +76,7 @@ impl Stream {
             && !is_early
             && self.lost_at(at).is_none();
         let within = || {
-            let mut pace = self.pace.clone();
+            let mut pace = self.pace;
             pace.renew(now);
             pace.may_pass(len_max.min(end - at)) <= now
         };
