@@ -192,7 +192,7 @@ fn a_block_of_a_window_costs_one_visit_and_so_does_one_by_copy() {
     let opened = pool.call(Op::StreamOpen { volume, mode, contract: contract(), start }).unwrap();
     let Reply::Stream { stream, .. } = opened else { panic!("{opened:?} is no stream") };
     let read_by_now = || {
-        let account = pool.status().disks[0].account.clone();
+        let account = pool.status().disks[0].account;
         account.real_time.requests + account.best_effort.requests
     };
     let (first, mut visited, mut asked, mut taken) = (read_by_now(), 0, 0, None);
