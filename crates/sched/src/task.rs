@@ -235,6 +235,13 @@ pub struct Refusal {
     pub undecided: bool,
 }
 
+impl Refusal {
+    /// There is no answer beside what waits now, at this utilisation with the task.
+    pub fn undecided(utilisation_ppm: u64) -> Self {
+        Self { utilisation_ppm, deadline: None, undecided: true }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let utilisation = Utilisation(u128::from(self.utilisation_ppm) * WHOLE / 1_000_000);

@@ -397,8 +397,10 @@ impl Uring {
                 let part = Span { offset: span.offset + wanted.start, len };
                 let from = offset + wanted.start;
                 let is_whole = zeros == Zeros::Others || written.covers(span.len);
-                let of = written.clone();
-                let then = if is_whole { Then::Nothing } else { Then::Zero(span, of) };
+                let then = match is_whole {
+                    true => Then::Nothing,
+                    false => Then::Zero(span, written.clone()),
+                };
                 match written.runs().take(RUNS_MAX + 1).count() {
                     1 => slot(false, Memory::Span(part), from, len, then),
                     runs if runs <= RUNS_MAX => {

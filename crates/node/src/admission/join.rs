@@ -265,7 +265,7 @@ impl Core {
     /// What is said where it cannot be decided beside what waits on a disk now.
     pub(crate) fn undecided(&self, disk: DiskIndex) -> Refusal {
         let utilisation_ppm = self.seen(disk).set.utilisation().ppm();
-        refused(disk, &sched::Refusal { utilisation_ppm, deadline: None, undecided: true })
+        refused(disk, &sched::Refusal::undecided(utilisation_ppm))
     }
 
     pub(crate) fn leave(&mut self, tasks: &[Joined]) {

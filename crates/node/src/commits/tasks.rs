@@ -182,7 +182,7 @@ impl LogWrite {
 
 fn undecided(tasks: &TaskSet) -> sched::Refusal {
     let utilisation_ppm = tasks.utilisation().ppm();
-    sched::Refusal { utilisation_ppm, deadline: None, undecided: true }
+    sched::Refusal::undecided(utilisation_ppm)
 }
 
 #[cfg(test)]

@@ -220,12 +220,13 @@ impl Node {
         for (id, _, new, stream) in changes {
             let turn = self.core.disks[disk.as_usize()].queue.schedule().next_release(id);
             let changed = self.core.disk(disk).queue.change(now, id, new);
+            let changed = changed.map_err(|refusal| refused(disk, &refusal));
             // Nobody has asked for it whose next request it could put off.
-            let is_put_off = changed.is_ok() && self.core.is_put_off((disk, id), turn, now);
-            let changed = match is_put_off {
-                true => Err(self.core.undecided(disk)),
-                false => changed.map_err(|refusal| refused(disk, &refusal)),
-            };
+            let changed =
+                changed.and_then(|()| match self.core.is_put_off((disk, id), turn, now) {
+                    true => Err(self.core.undecided(disk)),
+                    false => Ok(()),
+                });
             match changed {
                 Ok(()) => self.note_task((disk, id), stream, new),
                 Err(refusal) => {

@@ -118,15 +118,23 @@ impl Node {
         }
         let blocks = contract::window_blocks(&contract, &shares, mode, core.late);
         let memory = stream.more_memory(core, blocks)?;
-        let turn = core.begins(&stream.tasks).max(now);
+        let old: Vec<_> =
+            stream.tasks.iter().map(|old| (old.disk, core.next_release(old))).collect();
         match core.join(now, &contract, (&shares, &stream.tasks), mode, Duration::ZERO) {
-            // It goes by these from its next request on, which nobody has asked to put off.
-            Ok(tasks) if core.promises() && core.begins(&tasks) > turn => {
+            Ok(tasks) => {
+                // It goes by these from its next request on, which nobody has asked to put off.
+                let turn = |disk| old.iter().find(|(on, _)| *on == disk).map(|&(_, turn)| turn);
+                let is_put_off = |new: &&Joined| {
+                    let turn = turn(new.disk);
+                    turn.is_some_and(|turn| core.is_put_off((new.disk, new.id), turn, now))
+                };
+                let Some(late) = tasks.iter().find(is_put_off).map(|new| new.disk) else {
+                    return Ok(Some(Promised { stream: id, tasks, memory, blocks }));
+                };
                 core.leave(&tasks);
                 stream.give(core, memory);
-                Err(Error::Refused(core.undecided(shares[0].disk)))
+                Err(Error::Refused(core.undecided(late)))
             }
-            Ok(tasks) => Ok(Some(Promised { stream: id, tasks, memory, blocks })),
             Err(error) => {
                 stream.give(core, memory);
                 Err(error)

@@ -787,7 +787,7 @@ impl TaskSet {
 
     fn too_many(&self) -> Refusal {
         let utilisation_ppm = self.utilisation().ppm();
-        Refusal { utilisation_ppm, deadline: None, undecided: true }
+        Refusal::undecided(utilisation_ppm)
     }
 
     /// Takes over what was known of the set with the task that has joined.

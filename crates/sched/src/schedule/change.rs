@@ -71,7 +71,7 @@ impl Schedule {
         if self.core.carries_into_cycle(id, &contract) {
             self.core.undo(before);
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
-            return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+            return Err(Refusal::undecided(utilisation_ppm));
         }
         let in_sweeps = self.core.tasks.sweep_rule().is_some();
         let is_server = self.core.servers.knows(id.index);
@@ -94,7 +94,7 @@ impl Schedule {
         if !self.core.begin_changed(now, id, &mut moves, is_more) {
             self.core.undo(before);
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
-            return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+            return Err(Refusal::undecided(utilisation_ppm));
         }
         // What waits by a contract that was eased may take as much as before in the next cycle.
         let is_swept = [&old, &contract.task()].iter().any(|task| task.sweep.is_some());

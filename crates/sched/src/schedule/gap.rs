@@ -39,7 +39,7 @@ impl Schedule {
         if must_fit && !(ends_in_time && self.core.bears_gap(now, &mut moves)) {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             self.core.undo(before);
-            return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+            return Err(Refusal::undecided(utilisation_ppm));
         }
         self.core.keep(before);
         self.tell_moves(&moves);
@@ -66,7 +66,7 @@ impl Schedule {
         let admission = self.core.options.admission;
         if admission && self.core.has_begun_longer(tasks) {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
-            return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+            return Err(Refusal::undecided(utilisation_ppm));
         }
         let set = self.core.tasks.replaced(tasks, reserve, admission)?;
         let before = self.core.attempt();
@@ -77,7 +77,7 @@ impl Schedule {
         if admission && !self.core.bears_gap(now, &mut moves) {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             self.core.undo(before);
-            return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+            return Err(Refusal::undecided(utilisation_ppm));
         }
         self.core.keep(before);
         self.tell_moves(&moves);

@@ -119,12 +119,12 @@ impl Schedule {
             let utilisation_ppm = self.core.tasks.utilisation().ppm();
             if let Some(before) = before {
                 self.core.undo(before);
-                return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+                return Err(Refusal::undecided(utilisation_ppm));
             }
             self.core.exit(id);
             self.core.tasks.remove(id);
             moves.iter().for_each(|old| self.core.queues.set_deadline(old.key, old.times.deadline));
-            return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+            return Err(Refusal::undecided(utilisation_ppm));
         }
         if let Some(before) = before {
             self.core.keep(before);

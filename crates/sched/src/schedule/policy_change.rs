@@ -40,7 +40,7 @@ impl Schedule {
         };
         if admits && !bears {
             let utilisation_ppm = tasks.utilisation().ppm();
-            return Err(Refusal { utilisation_ppm, deadline: None, undecided: true });
+            return Err(Refusal::undecided(utilisation_ppm));
         }
         self.core.tasks = tasks;
         if self.core.tasks.is_in_chunks() {
