@@ -436,8 +436,8 @@ fn an_answer_that_waits_for_another_ones_callback_is_late_in_the_account() {
     while began.load(Ordering::SeqCst) == 0 {
         std::thread::yield_now();
     }
-    // Not what is cached by now.
-    let elsewhere = Bytes::kib(4);
+    // Not what is cached by now, and not behind it: a third read would be begun, ahead of that program.
+    let elsewhere = Bytes::kib(512);
     let program = std::thread::spawn(move || handle.read_at(elsewhere, &mut block).unwrap());
     is_called.recv().unwrap();
     let due = engine::now() + within * 4;
