@@ -58,6 +58,13 @@ fn connect_within(socket: &Path, within: std::time::Duration) -> Result<UnixStre
     })
 }
 
+/// What is read and written from now on is waited for as long as for any answer.
+pub fn wait_for_answers(connection: &UnixStream) -> io::Result<()> {
+    let within = Some(answer_within());
+    connection.set_read_timeout(within)?;
+    connection.set_write_timeout(within)
+}
+
 /// What is read and written from now on is waited for without end.
 pub fn wait_without_end(connection: &UnixStream) -> io::Result<()> {
     connection.set_read_timeout(None)?;
@@ -112,19 +119,14 @@ pub fn answered<C: AsConnection, T>(
     of: &mut C,
     ask: impl FnOnce(&mut C) -> Result<T>,
 ) -> Result<T> {
-    let within = Some(answer_within());
-    let set = |connection: &UnixStream, within| {
-        connection.set_read_timeout(within)?;
-        connection.set_write_timeout(within)
-    };
-    set(of.connection(), within)?;
+    wait_for_answers(of.connection())?;
     let answer = ask(of);
     match &answer {
         Err(error) if error.ends_the_wait() => {
             // An error means that the daemon has gone already.
             let _ = of.connection().shutdown(Shutdown::Both);
         }
-        _ => set(of.connection(), None)?,
+        _ => wait_without_end(of.connection())?,
     }
     answer
 }
@@ -153,11 +155,15 @@ fn fill(connection: &mut UnixStream, into: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// All that comes until the connection ends, `most` bytes at the most.
-pub fn receive_all(connection: &mut UnixStream, most: usize) -> (Vec<u8>, Result<()>) {
+/// All that comes until the connection ends or what has come is the whole, `most` bytes at the most.
+pub fn receive_all(
+    connection: &mut UnixStream,
+    most: usize,
+    is_whole: impl Fn(&[u8]) -> bool,
+) -> (Vec<u8>, Result<()>) {
     let mut all = Vec::new();
     let mut part = vec![0; 64 << 10];
-    while all.len() < most {
+    while all.len() < most && !is_whole(&all) {
         let room = part.len().min(most - all.len());
         match connection.read(&mut part[..room]) {
             Ok(0) => break,

@@ -43,6 +43,7 @@ mod growing;
 mod http;
 mod in_time;
 mod interrupt;
+mod kept;
 mod line;
 mod naming;
 mod patience;
@@ -98,7 +99,8 @@ pub fn own_socket() -> PathBuf {
     socket::own()
 }
 
-/// A daemon, by its socket. Each control call is a connection of its own.
+/// A daemon, by its socket. Each control call is a connection of its own, where they are not
+/// [kept](Client::keeping_connections).
 #[derive(Clone, Debug)]
 pub struct Client {
     door: http::Door,
@@ -140,6 +142,14 @@ impl Client {
     /// The control socket.
     pub fn socket(&self) -> &Path {
         &self.door.socket
+    }
+
+    /// The same daemon, whose control calls use the connections of those before: for programs that make many. A
+    /// connection that waits for its next call holds one of the user's places at the daemon.
+    #[must_use]
+    pub fn keeping_connections(mut self) -> Self {
+        self.door.kept = Some(kept::Kept::default());
+        self
     }
 
     /// The same daemon, of which no window is mapped: for comparisons, and for programs

@@ -59,7 +59,7 @@ impl Mount {
             return Err(NotMounted::OnlyRoot);
         }
         client::set_answer_within(ANSWER_WITHIN);
-        let mut client = Client::at(&options.socket);
+        let mut client = Client::at(&options.socket).keeping_connections();
         let health = client.health().map_err(NotMounted::Daemon)?;
         // A daemon from before pools said who they are has no identity here.
         if !health.pool_id.is_empty() {
