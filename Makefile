@@ -29,10 +29,10 @@ SHELL := bash
 # `make test` has built already, and no figure of it means anything.
 PROFILE ?= release
 SLACKLINE := target/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/slackline
-# By way of a bench that needs the command, `dev` builds it with the features that the tests
-# have built it with: not again.
-BUILD := $(if $(filter dev,$(PROFILE)),cargo bench --profile dev --workspace --bench windows --no-run,\
-	cargo build --profile $(PROFILE) --bin slackline)
+# All that the tests need, libraries for other languages among it. With some packages alone much would be built
+# again, with other features of what they need: `dev` builds this, whatever of it is asked for.
+BUILD_ALL := cargo build --workspace --lib --bins --tests --examples
+BUILD := $(if $(filter dev,$(PROFILE)),$(BUILD_ALL),cargo build --profile $(PROFILE) --bin slackline)
 
 # DEMO_ARGS, for example: make demo DEMO_ARGS="--json"
 DEMO_ARGS ?= --svg out/demo.svg
@@ -54,13 +54,13 @@ TOOLS := $(CURDIR)/target/tools/bin
 test:
 	@scripts/setup test
 	cargo fmt --all --check
-	cargo test --workspace --no-run
+	$(BUILD_ALL)
 	cargo run -q -p xtask -- tidy
 	@echo "lints, rustdoc and the short runs go beside the tests; what they say is in $(BESIDE)"
 	@export PATH="$(TOOLS):$$PATH"; \
 	: >$(NOT_RUN); \
 	{ $(MAKE) --no-print-directory checks && scripts/short-runs; } >$(BESIDE) 2>&1 & beside=$$!; \
-		SLACKLINE_NOT_RUN=$(NOT_RUN) cargo test --workspace --no-fail-fast && tests=0 || tests=$$?; \
+		SLACKLINE_NOT_RUN=$(NOT_RUN) SLACKLINE_BUILT=1 cargo test --workspace --no-fail-fast && tests=0 || tests=$$?; \
 		wait $$beside || { cat $(BESIDE); echo "beside the tests: failed" >&2; exit 1; }; \
 		grep '^short: ' $(BESIDE); $(LIST_NOT_RUN); exit $$tests
 	@echo "make test: formatting, lints, tests, tidy (arrows, circles, purity, licences, links), docs and" \
@@ -77,10 +77,7 @@ short:
 	scripts/short-runs
 
 BUILT := $(patsubst %/,%,$(dir $(SLACKLINE)))
-# In the dev profile what the tests have built: with these packages alone all would be built again, with
-# other features of what they need.
-BUILD_PACKAGED := $(if $(filter dev,$(PROFILE)),\
-	$(BUILD) && cargo build -p slackline-capi -p slackline-preload -p slackline-python,\
+BUILD_PACKAGED := $(if $(filter dev,$(PROFILE)),$(BUILD_ALL),\
 	cargo build --profile $(PROFILE) -p slackline -p slackline-capi -p slackline-preload)
 
 # Built as whoever calls it, installed as root; DESTDIR=/some/where packs it instead.
