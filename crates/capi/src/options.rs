@@ -141,8 +141,9 @@ pub unsafe fn open(
             }
             open.update(true);
         }
-        if options.contract.rate != 0 {
-            open.contract(options.contract.contract()?);
+        let terms = &options.contract;
+        if [terms.rate, terms.block, terms.burst] != [0; 3] {
+            open.contract(terms.contract()?);
         }
         if flags & libc::O_CREAT != 0 && options.size > 0 {
             open.create(Bytes::new(options.size));

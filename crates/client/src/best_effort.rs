@@ -6,6 +6,7 @@
 //! at a time needs no such thread, and has none: its caller takes its answer from the socket, and
 //! the bytes of a read go to where they are wanted. Once there is the thread, it takes them all.
 
+use crate::forks::Maker;
 use crate::{Error, InTime, Result, connection, interrupt};
 use rustix::net::sockopt;
 use std::collections::{BTreeSet, VecDeque};
@@ -46,6 +47,7 @@ pub struct Completion {
 /// them, then take the answers, which come in any order.
 #[derive(Debug)]
 pub struct BestEffort {
+    maker: Maker,
     connection: UnixStream,
     size: Bytes,
     last_tag: u64,
@@ -156,6 +158,7 @@ impl BestEffort {
         let _ = sockopt::set_socket_send_buffer_size(&connection, wire::frame::BODY_MAX);
         let Head::Welcome { len, .. } = welcome else { unreachable!("attach gives a welcome") };
         Ok(Self {
+            maker: Maker::this(),
             connection,
             size: len,
             last_tag: 0,
@@ -233,6 +236,7 @@ impl BestEffort {
     #[track_caller]
     pub fn take(&mut self) -> Result<Completion> {
         assert!(self.outstanding > 0, "no request is outstanding");
+        self.maker.check()?;
         let until = self.within.and_then(|within| Instant::now().checked_add(within));
         let mut answers = self.shared.answers();
         loop {
@@ -317,6 +321,7 @@ impl BestEffort {
         if let Some(error) = &self.shared.answers().over {
             return Err(error.again());
         }
+        self.maker.check()?;
         let tag = self.last_tag + 1;
         let head = connection::asked(head(tag))?;
         self.last_tag = tag;
@@ -383,6 +388,7 @@ impl BestEffort {
     }
 
     fn begin(&mut self, head: impl FnOnce(u64) -> Head, body: &[u8]) -> Result<Tag> {
+        self.maker.check()?;
         if self.outstanding == OUTSTANDING_MAX {
             let detail = format!("{OUTSTANDING_MAX} requests are outstanding on this connection");
             let problem = Problem::new(Code::Busy, detail, "take an answer first");
@@ -466,9 +472,15 @@ impl<'a> Incoming<'a> {
 
 impl Drop for BestEffort {
     fn drop(&mut self) {
+        let receiver = self.receiver.take();
+        if !self.maker.is_here() {
+            // Its thread is the parent's, too.
+            std::mem::forget(receiver);
+            return;
+        }
         // An error means that the daemon has gone already.
         let _ = self.connection.shutdown(Shutdown::Both);
-        if let Some(receiver) = self.receiver.take() {
+        if let Some(receiver) = receiver {
             let _ = receiver.join();
         }
     }

@@ -3,6 +3,7 @@
 //! Invariant: at most one `Next` is unanswered. What was received is kept until the playout
 //! point has passed it, by as much as the program wants to keep.
 
+use crate::forks::Maker;
 use crate::pieces::{Peek, Piece};
 use crate::shared_reader::{outside, within};
 use crate::{Error, Result, Sought, connection};
@@ -24,6 +25,7 @@ const GAP_MAX: u64 = 64 << 20;
 /// See the module.
 #[derive(Debug)]
 pub struct CarriedReader {
+    maker: Maker,
     connection: UnixStream,
     /// What was received from the volume offset `start` on. Where `holes` are, the disk
     /// failed, and these are no bytes.
@@ -48,6 +50,7 @@ impl CarriedReader {
         let Head::Welcome { offset, .. } = welcome else { unreachable!("attach gives a welcome") };
         let start = offset.get();
         Ok(Self {
+            maker: Maker::this(),
             connection,
             held: Vec::new(),
             start,
@@ -203,6 +206,7 @@ impl CarriedReader {
     }
 
     pub fn pause(&mut self, span: Duration) -> Result<()> {
+        self.maker.check()?;
         Ok(connection::send(&self.connection, connection::pause(span), &[])?)
     }
 
@@ -271,6 +275,7 @@ impl CarriedReader {
     }
 
     fn ask_next(&mut self, len: usize) -> Result<()> {
+        self.maker.check()?;
         if !self.asked {
             let next = Head::Next { len: Bytes::new(len.min(BODY_MAX) as u64) };
             // A daemon that has gone may have said why before: whoever receives is told.
@@ -316,6 +321,7 @@ impl CarriedReader {
     /// The answer to a frame. A daemon that has gone may have said why before:
     /// its word is better than a broken pipe.
     fn ask(&mut self, head: Head) -> Result<(Head, usize)> {
+        self.maker.check()?;
         let sent = connection::send(&self.connection, head, &[]);
         let answer = connection::receive_head(&mut self.connection);
         answer.map_err(|error| sent.err().map_or(error, Error::from))

@@ -4,6 +4,7 @@
 //! to the caller before anything that was written behind it can be taken for
 //! accepted; a durable offset never goes back.
 
+use crate::forks::Maker;
 use crate::patience::answer_within;
 use crate::{Error, Result, connection, interrupt};
 use std::io;
@@ -22,6 +23,7 @@ const ROOM: usize = 256 << 10;
 /// See the module.
 #[derive(Debug)]
 pub struct CarriedWriter {
+    maker: Maker,
     connection: UnixStream,
     /// Filled up to `filled`, and not sent yet.
     room: Vec<u8>,
@@ -174,7 +176,7 @@ impl CarriedWriter {
         };
         // It ends with the connection, which the daemon ends.
         std::thread::Builder::new().name("slackline-writer".into()).spawn(receive)?;
-        Ok(Self { connection, room: Vec::new(), filled: 0, syncs: 0, shared })
+        Ok(Self { maker: Maker::this(), connection, room: Vec::new(), filled: 0, syncs: 0, shared })
     }
 
     /// The volume offset behind the last byte that the daemon has accepted.
@@ -275,6 +277,7 @@ impl CarriedWriter {
     }
 
     fn send(&mut self, head: Head, body: &[u8]) -> Result<()> {
+        self.maker.check()?;
         connection::send(&self.connection, head, body).map_err(|error| {
             // The daemon may have said why before it went: its word is better than EPIPE.
             match self.answer(|_| false) {
@@ -344,6 +347,9 @@ impl CarriedWriter {
 
 impl Drop for CarriedWriter {
     fn drop(&mut self) {
+        if !self.maker.is_here() {
+            return;
+        }
         // An error means that the daemon has gone already, and the bytes with it.
         let _ = self.send_room();
         // The daemon has not looked at all that was sent: its answers are taken until it has, and ends

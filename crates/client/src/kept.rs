@@ -3,6 +3,7 @@
 //! Invariants: each is used by one call at a time, and kept only where its answer was read to its end; none is
 //! used that the daemon has ended, that has waited for [`WAITS_MAX`], or that another process has made.
 
+use crate::forks::Maker;
 use rustix::net::{RecvFlags, recv};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,8 +19,7 @@ const WAITS_MAX: Duration = Duration::from_secs(3);
 struct Waiting {
     connection: UnixStream,
     since: Instant,
-    /// The process that has made it: the child of a fork has it, too, and is not to speak on it.
-    process: u32,
+    maker: Maker,
 }
 
 /// Of one client and its clones.
@@ -35,7 +35,7 @@ impl Kept {
     pub fn take(&self) -> Option<UnixStream> {
         loop {
             let last = self.waiting().pop()?;
-            let is_own = last.process == std::process::id();
+            let is_own = last.maker.is_here();
             if is_own && last.since.elapsed() < WAITS_MAX && is_quiet(&last.connection) {
                 return Some(last.connection);
             }
@@ -46,8 +46,8 @@ impl Kept {
     pub fn put(&self, connection: UnixStream) {
         let mut waiting = self.waiting();
         if waiting.len() < KEPT_MAX {
-            let (since, process) = (Instant::now(), std::process::id());
-            waiting.push(Waiting { connection, since, process });
+            let (since, maker) = (Instant::now(), Maker::this());
+            waiting.push(Waiting { connection, since, maker });
         }
     }
 }
@@ -86,7 +86,7 @@ mod tests {
 
         let (here, _there) = UnixStream::pair().unwrap();
         kept.put(here);
-        kept.waiting()[0].process += 1;
+        kept.waiting()[0].maker = Maker::other();
         assert!(kept.take().is_none(), "it is another process's");
     }
 

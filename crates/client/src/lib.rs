@@ -39,6 +39,7 @@ mod connection;
 mod error;
 mod file;
 mod file_reader;
+mod forks;
 mod growing;
 mod http;
 mod in_time;

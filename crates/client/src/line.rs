@@ -7,6 +7,7 @@
 //! Invariant: what the daemon said last is the reason why the line is over, where it
 //! said something.
 
+use crate::forks::Maker;
 use crate::patience::answer_within;
 use crate::{Error, Result, Sought, connection, interrupt};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -68,6 +69,7 @@ impl std::fmt::Debug for Decoding {
 #[derive(Debug)]
 pub struct Line {
     socket: UnixStream,
+    maker: Maker,
     state: Mutex<State>,
     news: Condvar,
 }
@@ -122,7 +124,7 @@ impl Line {
     fn over(socket: UnixStream) -> Self {
         let decoder = Some(Box::default());
         let state = State { heard: Heard::default(), decoder, over: None };
-        Self { socket, state: Mutex::new(state), news: Condvar::new() }
+        Self { socket, maker: Maker::this(), state: Mutex::new(state), news: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -131,6 +133,7 @@ impl Line {
 
     /// Sends a frame. A daemon that has gone may have said why: whoever waits hears it.
     pub fn send(&self, head: Head) -> Result<()> {
+        self.maker.check()?;
         let frame = head.encode(0);
         let mut sent = 0;
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
@@ -260,6 +263,7 @@ impl Line {
     fn drain(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         while state.over.is_none()
+            && self.maker.is_here()
             && let Some(decoder) = state.decoder.take()
         {
             drop(state);
@@ -350,6 +354,9 @@ impl Line {
 
     /// Ends the connection, for every thread that has this line.
     pub fn shut(&self) {
+        if !self.maker.is_here() {
+            return;
+        }
         // An error means that the daemon has gone already.
         let _ = self.socket.shutdown(Shutdown::Both);
     }

@@ -3,7 +3,7 @@
     import slackline
 
     with slackline.open("video", "wb", rate="2MB/s", size="1GiB") as out:
-        out.write(data)
+        out.write_all(data)
     with slackline.open("video", rate="2MB/s") as video:
         while len(view := video.peek(1 << 20)):
             use(view)  # bytes where they are, without a copy
@@ -158,6 +158,14 @@ class File(io.RawIOBase):
             self._end()
             raise
         self._end()
+
+    def __exit__(self, kind, value, traceback):
+        try:
+            self.close()
+        except BufferError:
+            if kind is None:
+                raise
+            # What has gone wrong is told; the file ends with the view that is in use.
 
     def _end(self):
         self._ended = True

@@ -17,7 +17,7 @@ pub fn begin() {
 
 /// Runs the handlers of signals that have come; true where one has raised something. On other
 /// threads than the main one, Python has none.
-fn run_handlers() -> bool {
+pub fn run_handlers() -> bool {
     let ran = Python::try_attach(|py| py.check_signals());
     let raised = ran.and_then(Result::err);
     let ends = raised.is_some();

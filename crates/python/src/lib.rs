@@ -23,7 +23,7 @@ use pyo3::types::{PyMemoryView, PyString};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use view::View;
 
@@ -33,6 +33,8 @@ pub struct Handle {
     file: Mutex<Option<File>>,
     /// The thread that has the file.
     user: Mutex<Option<ThreadId>>,
+    /// It has it no more.
+    freed: Condvar,
     /// Views that are in use.
     views: AtomicUsize,
 }
@@ -69,26 +71,45 @@ impl Failure {
 /// The file, for one call.
 struct Taken<'a> {
     file: MutexGuard<'a, Option<File>>,
-    user: &'a Mutex<Option<ThreadId>>,
+    handle: &'a Handle,
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        *self.user.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.handle.user() = None;
+        self.handle.freed.notify_one();
     }
 }
+
+/// Whoever waits for another thread's call looks so often whether a signal has come.
+const LOOKS: std::time::Duration = std::time::Duration::from_millis(50);
 
 impl Handle {
     /// The file, when no other thread has it.
     fn take(&self) -> Result<Taken<'_>, Failure> {
         let own = Some(std::thread::current().id());
-        let user = || self.user.lock().unwrap_or_else(PoisonError::into_inner);
-        if *user() == own {
-            return Err(Failure::Nested);
+        let mut user = self.user();
+        while user.is_some() {
+            if *user == own {
+                return Err(Failure::Nested);
+            }
+            let waited = self.freed.wait_timeout(user, LOOKS);
+            let (freed, ended) = waited.unwrap_or_else(PoisonError::into_inner);
+            drop(freed); // a handler may look at the file
+            if ended.timed_out() && interrupt::run_handlers() {
+                return Err(Failure::File(client::Error::Interrupted));
+            }
+            user = self.user();
         }
+        *user = own;
+        drop(user);
+        // Whoever had it has let it go by now, or is about to.
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        *user() = own;
-        Ok(Taken { file, user: &self.user })
+        Ok(Taken { file, handle: self })
+    }
+
+    fn user(&self) -> MutexGuard<'_, Option<ThreadId>> {
+        self.user.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the file something, without the interpreter's lock.
@@ -160,6 +181,10 @@ impl Handle {
         }
         if let Some(rate) = rate {
             open.contract(contract(rate, block, burst)?);
+        } else if block.or(burst).is_some() {
+            return Err(PyValueError::new_err(
+                "a contract has a rate: name it, too, or no block and no burst",
+            ));
         }
         if let (Some(size), true) = (size, flags & libc::O_CREAT != 0) {
             open.create(bytes(size)?);
@@ -171,6 +196,7 @@ impl Handle {
         Ok(Self {
             file: Mutex::new(Some(file)),
             user: Mutex::default(),
+            freed: Condvar::new(),
             views: AtomicUsize::new(0),
         })
     }
@@ -240,15 +266,13 @@ impl Handle {
         };
         let (data, len) = handle.change(py, |file| match look(file)? {
             Seen::Bytes(data, len) => {
+                debug_assert!(len > 0, "what has no bytes is the end");
                 // From here on nothing moves the bytes, until the view is gone.
                 handle.views.fetch_add(1, Ordering::AcqRel);
                 Ok((data, len))
             }
             Seen::Gap(offset, len) => Err(client::Error::Gap { offset, len }.into()),
-            Seen::End => {
-                handle.views.fetch_add(1, Ordering::AcqRel);
-                Ok((std::ptr::NonNull::<u8>::dangling().as_ptr() as usize, 0))
-            }
+            Seen::End => Ok((std::ptr::NonNull::<u8>::dangling().as_ptr() as usize, 0)),
         })?;
         let view = Bound::new(py, View::new(slf.clone().unbind(), data, len))?;
         PyMemoryView::from(view.as_any())

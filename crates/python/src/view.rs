@@ -1,6 +1,6 @@
 //! Bytes of a file where they are, as Python's buffers see them.
 //!
-//! Invariant: while a view lives, its handle counts it, and no call moves the bytes or
+//! Invariant: while a view of any bytes lives, its handle counts it, and no call moves the bytes or
 //! gives their memory back.
 
 use crate::Handle;
@@ -18,7 +18,7 @@ pub struct View {
 }
 
 impl View {
-    /// A view that the handle counts already.
+    /// A view that the handle counts already, where it has bytes.
     pub fn new(handle: Py<Handle>, data: usize, len: usize) -> Self {
         Self { handle, data, len }
     }
@@ -47,6 +47,8 @@ impl View {
 
 impl Drop for View {
     fn drop(&mut self) {
-        self.handle.get().views.fetch_sub(1, Ordering::AcqRel);
+        if self.len > 0 {
+            self.handle.get().views.fetch_sub(1, Ordering::AcqRel);
+        }
     }
 }

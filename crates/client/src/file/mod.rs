@@ -20,6 +20,7 @@ pub use options::OpenOptions;
 pub use ranges::{ReadRange, are_apart};
 pub use target::Target;
 
+use crate::forks::Maker;
 use crate::{Client, Error, InTime, Peek, Piece, Result, Sought, Updater};
 use input::Input;
 use output::Output;
@@ -54,8 +55,11 @@ const PEEK_MAX: usize = wire::frame::BODY_MAX;
 /// Every call takes one piece, so read and write in large ones, or put a
 /// [`std::io::BufReader`] or [`std::io::BufWriter`] around it: as best effort, a read
 /// of one byte is a read of 4 KiB, and a write of one byte reads and writes 4 KiB.
+///
+/// The child of a fork can do nothing with it, and what it drops or closes is its parent's still.
 #[derive(Debug)]
 pub struct File {
+    maker: Maker,
     client: Client,
     volume: String,
     access: Access,
@@ -104,6 +108,7 @@ struct Run {
 impl File {
     fn new(client: Client, volume: String, random: Random, access: Access) -> Self {
         Self {
+            maker: Maker::this(),
             client,
             volume,
             access,
@@ -148,6 +153,7 @@ impl File {
 
     /// The end of the recorded data, by now.
     pub fn length(&mut self) -> Result<Bytes> {
+        self.maker.check()?;
         if let Some(Stream::Out(output)) = &mut self.stream {
             output.flush()?;
         }
@@ -188,6 +194,7 @@ impl File {
     /// The pause ends when the program has moved on by about a block, or asks the daemon for
     /// something. Without a contract nothing has to be said, and this does nothing.
     pub fn pause(&mut self, span: Duration) -> Result<()> {
+        self.maker.check()?;
         match &mut self.stream {
             Some(Stream::In(input)) => input.pause(span),
             Some(Stream::Out(output)) => output.pause(span),
@@ -211,6 +218,7 @@ impl File {
     /// it names a block: then that must be the same. Dropping a writer's contract puts
     /// what was written on the medium.
     pub fn set_contract(&mut self, contract: Option<Contract>) -> Result<()> {
+        self.maker.check()?;
         self.seen.forget();
         let Some(mut new) = contract else {
             self.contract = None;
@@ -644,6 +652,7 @@ impl File {
 
     /// Passes `len` bytes that a peek has shown.
     pub fn advance(&mut self, len: usize) -> Result<()> {
+        self.maker.check()?;
         if self.updates()? {
             let to = self.cursor.saturating_add(len as u64);
             return self.set_playout(Bytes::new(to));
@@ -738,6 +747,7 @@ impl File {
     /// others have written to the volume and was answered before; but of a block device's writes that
     /// were answered ahead and have failed only a flush of that device tells.
     pub fn sync(&mut self) -> Result<()> {
+        self.maker.check()?;
         if let Some(Stream::Out(output)) = &mut self.stream {
             output.sync(&mut self.random)?;
         }
@@ -792,8 +802,12 @@ impl File {
     }
 
     /// Ends the handle; what was written is on the medium. A failed write that the
-    /// program does not know of yet is reported here.
+    /// program does not know of yet is reported here. In the child of a fork it closes the
+    /// child's copy, and nothing else.
     pub fn close(mut self) -> Result<()> {
+        if !self.maker.is_here() {
+            return Ok(());
+        }
         let ended = self.end_stream();
         ended.and(self.random.sync())
     }
@@ -804,6 +818,7 @@ impl File {
     }
 
     fn may(&self, allowed: bool, what: &str) -> Result<()> {
+        self.maker.check()?;
         if allowed { Ok(()) } else { Err(not_open_for(what)) }
     }
 }
@@ -824,7 +839,9 @@ fn not_open_for(what: &str) -> Error {
 impl Drop for File {
     /// Ends the stream without waiting for the medium.
     fn drop(&mut self) {
-        if let Some(Stream::Out(output)) = &mut self.stream {
+        if let Some(Stream::Out(output)) = &mut self.stream
+            && self.maker.is_here()
+        {
             // Nobody is left to tell.
             let _ = output.pad(&mut self.random);
         }

@@ -63,6 +63,24 @@ fn arrays_of_numpy_are_written_filled_and_laid_over_the_window_by_python() {
     assert_eq!(said, "written\nread\nseen\ntasks\n");
 }
 
+/// (What the child dropped at its end ended its parent's recording.)
+#[test]
+fn the_child_of_a_fork_does_its_parents_files_no_harm_in_python() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let said = run(python().arg(driver("forks.py")).arg(dir.path("s.sock")));
+    assert_eq!(said, "writer\nreader\nbest effort, read\nbest effort\n");
+}
+
+/// (Eight readers that waited for their writers had all threads of asyncio, and the writers none.)
+#[test]
+fn who_waits_in_python_holds_up_nobody_else() {
+    let dir = Scratch::new();
+    let _daemon = dir.serve(&dir.make_pool(&["a"]));
+    let said = run(python().arg(driver("waits.py")).arg(dir.path("s.sock")));
+    assert_eq!(said, "tasks\nsignals\n");
+}
+
 /// Its stream is carried over a socket, into memory that moves when more comes.
 #[test]
 fn nothing_moves_the_bytes_under_a_view_of_a_file_outside_the_pool() {
@@ -164,8 +182,7 @@ with slackline.open("v", rate="2MB/s", block="64KiB", **own) as video:
         view.release()
         video.advance(passed)
     assert back == data
-    view.release()
-    video.seek(0)
+    video.seek(0)  # the view of nothing, at the end, is in nobody's way
     held = video.peek(10)
     for call in (video.close, lambda: video.read(1), video.sync):
         try:
@@ -175,6 +192,17 @@ with slackline.open("v", rate="2MB/s", block="64KiB", **own) as video:
             pass
     assert bytes(held) == data[:10]
     held.release()
+try:
+    with slackline.open("v", rate="2MB/s", block="64KiB", **own) as video:
+        held = video.peek(10)
+        raise KeyError("the program's own")
+except KeyError:
+    held.release()
+try:
+    slackline.open("v", block="64KiB", **own)
+    raise SystemExit("a block of no contract was taken")
+except ValueError as error:
+    assert "rate" in str(error)
 print("views")
 
 lines = io.TextIOWrapper(io.BufferedWriter(slackline.open("text", "w", size=1 << 20, rate=8e6.__int__(), **own)))
