@@ -60,9 +60,20 @@ impl Open {
         };
     }
 
-    /// Ends it, where this was its last descriptor.
+    /// Ends it, where this was its last descriptor. Where another thread is in a call of it, that one ends
+    /// it, but what was written is on the medium, or its loss told, when this is answered.
     pub fn close(self: Arc<Self>) -> Result<(), Error> {
-        Arc::into_inner(self).map_or(Ok(()), Self::ended)
+        if OPEN.lock().values().any(|other| Arc::ptr_eq(other, &self)) {
+            return Ok(());
+        }
+        match Arc::try_unwrap(self) {
+            Ok(alone) => alone.ended(),
+            Err(used) if used.writes() => {
+                let synced = used.file().sync();
+                used.told().and(synced)
+            }
+            Err(_) => Ok(()),
+        }
     }
 
     /// The same for a call that tells the program nothing of it: a person hears what went wrong.

@@ -24,6 +24,7 @@ const HEAD: &str = r#"
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -694,4 +695,38 @@ int main(int argc, char **argv) {
     );
     let (status, told, said) = ran(&dir, &program, "", &[&daemon.id().to_string(), "/slackline/v"]);
     assert_eq!((status, &*told), (Some(0), "1\n"), "{said}");
+}
+
+/// Where another thread was in a call of the volume, close was answered before anything was confirmed, and told
+/// of no loss.
+#[test]
+fn a_close_beside_another_threads_call_tells_of_what_is_lost() {
+    let (dir, daemon) = served();
+    let program = built(
+        &dir,
+        "cc",
+        r#"
+static int fd;
+static void *look(void *unused) {
+    struct stat is;
+    (void)unused;
+    for (;;) fstat(fd, &is);
+    return NULL;
+}
+int main(int argc, char **argv) {
+    pthread_t thread;
+    (void)argc;
+    fd = opened(argv[2], O_WRONLY | O_CREAT);
+    if (pthread_create(&thread, NULL, look, NULL)) abort();
+    put(fd, "written");
+    kill(atoi(argv[1]), SIGKILL);
+    usleep(200000);
+    printf("%d\n", close(fd));
+    fflush(stdout);
+    _exit(0);
+}
+"#,
+    );
+    let (status, told, said) = ran(&dir, &program, "", &[&daemon.id().to_string(), "/slackline/v"]);
+    assert_eq!((status, &*told), (Some(0), "-1\n"), "{said}");
 }
