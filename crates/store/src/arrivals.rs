@@ -91,12 +91,8 @@ impl Store {
             // A record has room for one of the two.
             may_drop &= said.dropped.is_empty() && more == MORE_CORNERS;
             more = if said.dropped.is_empty() { more } else { 0 };
-            let before = volume.recorded.size();
             let change = Change::Recorded { volume: id, more: said };
-            self.state.apply(&change).expect("what was made from it applies");
-            let after = self.state.volumes[&id].recorded.size();
-            self.described = self.described + after - before;
-            self.count_room();
+            self.change(Some(id), |state| state.apply(&change));
             changes.push(change);
         }
         self.recording = recording;

@@ -23,6 +23,7 @@ mod blocks;
 mod building;
 mod change;
 mod checking;
+mod counting;
 mod described;
 mod error;
 mod facts;
