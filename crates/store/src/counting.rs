@@ -7,14 +7,16 @@
 //!
 //! Invariant: the sum is what the volumes take, whenever a change has ended ([`Store::is_counted`]).
 
-use crate::api::{BLOCK, DiskIndex, EXTENT, RUN_MAX, Times, VolumeId};
+use crate::api::{BLOCK, CountedBy, DiskIndex, EXTENT, Holding, RUN_MAX, Times, VolumeId};
 use crate::change::{SCATTERED_SIZE, run_size, times_size, volume_size_max};
 use crate::described::Taken;
 use crate::error::StoreError;
 use crate::format;
+use crate::holdings::{self, Holdings};
 use crate::names::REMOVED_NAME_MAX;
 use crate::state::State;
 use crate::store::{Scattered, Store};
+use crate::volume::Volume;
 use units::Bytes;
 
 impl Store {
@@ -40,6 +42,7 @@ impl Store {
     pub(crate) fn count_all(&mut self) {
         self.walks += 1;
         self.taken = self.state.taken();
+        self.holdings = Holdings::of(self.state.volumes.values());
         self.count_room();
     }
     /// How often all volumes were looked at for what they take, since the pool was opened.
@@ -47,10 +50,15 @@ impl Store {
     pub fn walks(&self) -> u64 {
         self.walks
     }
+    /// What the volumes of a user or of a group are together.
+    pub fn holding(&self, whose: CountedBy) -> Holding {
+        self.holdings.get(whose)
+    }
     /// Whether what is kept of the sizes of volumes is what they are. Cost: one look at each volume.
     #[doc(hidden)]
     pub fn is_counted(&self) -> bool {
-        self.taken == self.state.taken()
+        let holdings = Holdings::of(self.state.volumes.values());
+        self.taken == self.state.taken() && self.holdings == holdings
     }
     /// Changes the state of one volume, or of none; what it takes is counted.
     pub(crate) fn change<T>(
@@ -58,10 +66,16 @@ impl Store {
         id: Option<VolumeId>,
         how: impl FnOnce(&mut State) -> Result<T, &'static str>,
     ) -> T {
-        let taken = |state: &State| id.map_or_else(Taken::default, |id| state.taken_by(id));
-        let before = taken(&self.state);
+        let look = |state: &State| {
+            let volume = id.and_then(|id| state.volumes.get(&id));
+            let taken = volume.map_or_else(Taken::default, Volume::taken_of_checkpoint);
+            (taken, volume.map(holdings::part_of))
+        };
+        let (taken, part) = look(&self.state);
         let done = how(&mut self.state).expect("a change that was checked applies");
-        self.taken = self.taken.changed(before, taken(&self.state));
+        let (taken_now, part_now) = look(&self.state);
+        self.taken = self.taken.changed(taken, taken_now);
+        self.holdings.changed(part, part_now);
         self.count_room();
         done
     }

@@ -336,10 +336,6 @@ impl State {
             Zone::Inner => disk.middle()..disk.last,
         }
     }
-    /// What a volume takes in a checkpoint at the most; nothing where it is not there.
-    pub(crate) fn taken_by(&self, id: VolumeId) -> Taken {
-        self.volumes.get(&id).map_or_else(Taken::default, Volume::taken_of_checkpoint)
-    }
     /// What all volumes take. Cost: one look at each.
     pub(crate) fn taken(&self) -> Taken {
         let each = self.volumes.values().map(Volume::taken_of_checkpoint);

@@ -30,6 +30,7 @@ use crate::facts::NUMBER_MAX;
 use crate::format;
 use crate::frontier::Frontiers;
 use crate::geometry::{EXTENTS_MAX, Geometry};
+use crate::holdings::Holdings;
 use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
 use crate::moved::Moved;
@@ -75,6 +76,8 @@ pub struct Store {
     pub(crate) scattered: Scattered,
     /// What the volumes take in a checkpoint: the sum, as it is kept with each change of one.
     pub(crate) taken: Taken,
+    /// What each user and each group has.
+    pub(crate) holdings: Holdings,
     /// See [`Store::walks`].
     pub(crate) walks: u64,
     /// What arrives for volumes, and when.
@@ -174,6 +177,7 @@ impl Store {
             running: None,
             scattered: Scattered::default(),
             taken: Taken::default(),
+            holdings: Holdings::default(),
             walks: 0,
             recording: Recording::default(),
             clock: None,

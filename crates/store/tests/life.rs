@@ -2,7 +2,9 @@
 
 use crate::common;
 use crate::common::{check, commit, disk, new_pool, open};
-use store::{BLOCK, Blocks, CommitId, EXTENT, IoKind, Ownership, Placement};
+use store::{
+    BLOCK, Blocks, CommitId, CountedBy, EXTENT, Holding, IoKind, Ownership, Placement, Store,
+};
 use units::{Bytes, Duration};
 
 #[test]
@@ -186,5 +188,26 @@ fn a_change_of_a_volume_costs_no_look_at_all_volumes() {
         store.delete(id).unwrap();
         commit(&mut store, &mut disks);
     }
+    // What somebody has is known without one as well.
+    let owned = Ownership { uid: 7, gid: 9, ..root };
+    let one = store.create_owned("one", Bytes::mib(2), &any, owned).unwrap();
+    store.create_owned("two", Bytes::mib(3), &any, owned).unwrap();
+    let has = |store: &Store, whose| {
+        let Holding { space, volumes } = store.holding(whose);
+        (space / EXTENT, volumes)
+    };
+    assert_eq!(has(&store, CountedBy::User(7)), (5, 2));
+    store.resize(one, Bytes::mib(4)).unwrap();
+    store.set_ownership(one, Ownership { gid: 10, ..owned }).unwrap();
+    assert_eq!([9, 10].map(|gid| has(&store, CountedBy::Group(gid))), [(3, 1), (4, 1)]);
+    assert_eq!([7, 8].map(|uid| has(&store, CountedBy::User(uid))), [(7, 2), (0, 0)]);
+    store.delete(one).unwrap();
+    assert_eq!(
+        (has(&store, CountedBy::User(7)), has(&store, CountedBy::Group(10))),
+        ((3, 1), (0, 0))
+    );
     assert_eq!(store.walks(), 1, "when the pool was opened");
+    commit(&mut store, &mut disks);
+    store = open(&mut disks).unwrap().store;
+    assert_eq!(has(&store, CountedBy::User(7)), (3, 1));
 }

@@ -8,8 +8,9 @@ use crate::pool::{
 };
 use crate::tokens;
 use node::{
-    Capacity, DiskIndex, Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority,
-    Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Capacity, CountedBy, DiskIndex, Error, HandleId, Holding, HostTime, Op, Opening, Ownership,
+    Policy, Priority, Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who,
+    Wish, WriteRange,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -112,6 +113,10 @@ impl Pool for Together {
 
     fn volume_id(&self, name: &str) -> Option<VolumeId> {
         self.pool.volume_id(name)
+    }
+
+    fn holding(&self, whose: CountedBy) -> Holding {
+        self.pool.holding(whose)
     }
 
     fn stream(&self, id: StreamId) -> Option<StreamStatus> {
