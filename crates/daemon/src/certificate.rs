@@ -243,7 +243,8 @@ mod tests {
             new.persist(path).unwrap();
         };
         let [first, second, third] = [(2030, 1), (2031, 1), (2032, 1)].map(|(y, m)| pair(y, m));
-        (put(&certificate, &first[0]), put(&key, &first[1]));
+        put(&certificate, &first[0]);
+        put(&key, &first[1]);
         let kept = Kept::read(certificate.clone(), key.clone()).unwrap_or_else(|e| panic!("{e}"));
         let is = |pair: &[String; 2]| {
             kept.look();
@@ -263,7 +264,8 @@ mod tests {
         }
         fs::remove_file(&certificate).unwrap();
         assert!(is(&second), "it may be about to come");
-        (put(&certificate, &third[0]), put(&key, &third[1]));
+        put(&certificate, &third[0]);
+        put(&key, &third[1]);
         assert!(is(&third));
     }
 
@@ -276,7 +278,8 @@ mod tests {
             [(2027, 3, 1_803_859_200), (2028, 3, 1_835_481_600), (2051, 12, 2_585_001_600)]
         {
             let [own, secret] = pair(year, month);
-            (fs::write(&certificate, own).unwrap(), fs::write(&key, secret).unwrap());
+            fs::write(&certificate, own).unwrap();
+            fs::write(&key, secret).unwrap();
             let kept =
                 Kept::read(certificate.clone(), key.clone()).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(until_of(&kept), Some(ends));

@@ -197,7 +197,7 @@ fn three_directories_lose_names(mounted: &mut Mounted, number: u32) -> bool {
     }
     // No volume stands for this one before it has lost a name.
     for name in ["x", "y"] {
-        let empty = VolumeCreate::new(&format!("{c}/{name}"), Bytes::ZERO);
+        let empty = VolumeCreate::new(format!("{c}/{name}"), Bytes::ZERO);
         mounted.client().create_volume(&empty, Durable::WithNextSync).unwrap();
     }
     let sync = |mounted: &Mounted, dir: &str| File::open(mounted.path(dir)).unwrap().sync_all();
