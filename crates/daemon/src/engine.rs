@@ -5,8 +5,9 @@ use crate::pool::{
 };
 use engine::{ChunkMut, Told};
 use node::{
-    Capacity, Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority, Promise, Status,
-    StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Capacity, CountedBy, Error, HandleId, Holding, HostTime, Op, Opening, Ownership, Policy,
+    Priority, Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish,
+    WriteRange,
 };
 use std::any::Any;
 use std::ops::Range;
@@ -128,6 +129,10 @@ impl Pool for engine::Pool {
 
     fn volume_id(&self, name: &str) -> Option<VolumeId> {
         self.volume_id(name)
+    }
+
+    fn holding(&self, whose: CountedBy) -> Holding {
+        self.holding(whose)
     }
 
     fn stream(&self, id: StreamId) -> Option<StreamStatus> {

@@ -19,7 +19,7 @@ pub use together::Together;
 use crate::limits::FILE_WITHIN;
 use crate::lock::Mutex;
 use crate::problem;
-use desk::{Desk, Opening};
+use desk::{Desk, Opening, Stays};
 use disk::Profile;
 use engine::{BlockDevice, HostFile, IoClass};
 use files::{FileMap, Measuring, Options, Piece};
@@ -47,16 +47,41 @@ const OTHERS_MANY: u64 = 4;
 /// more.
 const FORGET_EVERY: std::time::Duration = std::time::Duration::from_secs(60);
 
+/// A device without a file under contract is forgotten after so long, with what happened on it: it has
+/// threads, and may be gone itself. One that comes again is measured again.
+const DEVICE_KEPT: Duration = Duration::from_secs(3_600);
+
 /// All devices with files under contract.
 pub struct Files {
     settings: Settings,
     host_latency: Duration,
-    desks: Mutex<Vec<Arc<Desk>>>,
+    desks: Mutex<Desks>,
     /// Of each device, by name: held while it is looked at and measured.
     finding: Mutex<HashMap<String, Arc<Mutex<()>>>>,
     hands: Arc<Hands>,
     next_stream: AtomicU64,
     carried: Mutex<Carried>,
+}
+
+#[derive(Default)]
+struct Desks {
+    all: Vec<Arc<Desk>>,
+    /// How many there have been.
+    next: u16,
+    /// The daemon stops: none is started any more.
+    stopped: bool,
+}
+
+impl Desks {
+    /// A number that none of them has: each has another one than those before, for as long as that goes.
+    fn number(&mut self) -> Option<DiskIndex> {
+        let last = u16::MAX - FIRST_DEVICE;
+        (0..=last).find_map(|_| {
+            let index = DiskIndex(FIRST_DEVICE + self.next.min(last));
+            self.next = if self.next >= last { 0 } else { self.next + 1 };
+            self.all.iter().all(|desk| desk.index != index).then_some(index)
+        })
+    }
 }
 
 /// How long answers under contract take to their programs. The threads that carry them are the
@@ -70,7 +95,7 @@ struct Carried {
 
 /// A file that was looked at and may be given a contract.
 pub struct Found {
-    desk: Arc<Desk>,
+    desk: Stays,
     file: Held,
     map: FileMap,
 }
@@ -108,7 +133,7 @@ impl Files {
     }
 
     fn desks(&self) -> Vec<Arc<Desk>> {
-        self.desks.lock().clone()
+        self.desks.lock().all.clone()
     }
 
     /// A hand for a descriptor of this user, if there is one.
@@ -162,17 +187,33 @@ impl Files {
         Ok(Found { map: map?, desk, file })
     }
 
-    fn desk(&self, file: &HostFile, device: &BlockDevice) -> Result<Arc<Desk>, (String, String)> {
+    fn desk(&self, file: &HostFile, device: &BlockDevice) -> Result<Stays, (String, String)> {
         let turns = {
             let mut finding = self.finding.lock();
             Arc::clone(finding.entry(device.name.clone()).or_default())
         };
-        let _one = turns.lock();
+        let found = {
+            let _one = turns.lock();
+            self.found_or_new(file, device)
+        };
+        let mut finding = self.finding.lock();
+        if Arc::strong_count(&turns) == 2 {
+            finding.remove(&device.name); // nobody else waits
+        }
+        found
+    }
+
+    fn found_or_new(
+        &self,
+        file: &HostFile,
+        device: &BlockDevice,
+    ) -> Result<Stays, (String, String)> {
         // Another disk may have come under the same name.
         let is_same =
             |desk: &Arc<Desk>| desk.device.name == device.name && desk.device.size == device.size;
-        if let Some(desk) = self.desks().into_iter().find(is_same) {
-            return Ok(desk);
+        let mut same = self.desks().into_iter().filter(is_same);
+        if let Some(stays) = same.find_map(|desk| desk.stays()) {
+            return Ok(stays);
         }
         let drives = file.drives();
         let beside = taken(&drives, &self.settings.pool_drives);
@@ -224,16 +265,37 @@ impl Files {
             memory: self.settings.memory.unwrap_or(settings::MEMORY),
         };
         options.check().map_err(|error| (error.to_string(), "correct [files]".to_owned()))?;
+        self.start(device.clone(), profile, options, notes)
+    }
+
+    fn start(
+        &self,
+        device: BlockDevice,
+        profile: Profile,
+        options: Options,
+        notes: Vec<String>,
+    ) -> Result<Stays, (String, String)> {
+        let next = "see the daemon's messages";
         // Every answer of every stream looks here: nothing that takes its time goes before this.
         let mut desks = self.desks.lock();
-        let index = DiskIndex(FIRST_DEVICE + desks.len() as u16);
+        if desks.stopped {
+            return Err(("the daemon stops".to_owned(), "start it again".to_owned()));
+        }
+        let many = || ("there are too many devices".to_owned(), next.to_owned());
+        let index = desks.number().ok_or_else(many)?;
         let realtime = self.settings.realtime;
-        let desk = Desk::start(index, device.clone(), profile, options, notes, realtime)
-            .map_err(|error| (error.to_string(), "see the daemon's messages".to_owned()))?;
+        let desk = Desk::start(index, device, profile, options, notes, realtime)
+            .map_err(|error| (error.to_string(), next.to_owned()))?;
         let carried = self.carried.lock().wanted;
         desk.set_delivery(carried);
-        desks.push(Arc::clone(&desk));
-        Ok(desk)
+        let stays = desk.stays().expect("nobody else knows it yet");
+        desks.all.push(desk);
+        Ok(stays)
+    }
+
+    /// Parts with the devices that have had no file under contract for long.
+    fn part(&self, now: Instant) {
+        self.desks.lock().all.retain(|desk| !desk.leave(now, DEVICE_KEPT));
     }
 
     /// Gives a contract on a file that was looked at; admission decides.
@@ -272,20 +334,24 @@ impl Files {
     /// What a device is called.
     fn name(&self, index: DiskIndex) -> Option<String> {
         let desks = self.desks();
-        let desk = desks.get(usize::from(index.0.checked_sub(FIRST_DEVICE)?))?;
+        let desk = desks.iter().find(|desk| desk.index == index)?;
         Some(format!("device {}", desk.device.name))
     }
 
-    /// Forgets what answers took long ago, for ever, also while none are carried.
+    /// Forgets what answers took long ago, for ever, also while none are carried; and devices that
+    /// nobody uses.
     pub async fn forget_in_time(&self) -> std::convert::Infallible {
         loop {
             tokio::time::sleep(FORGET_EVERY).await;
-            self.forget(engine::now());
+            let now = engine::now();
+            self.forget(now);
+            self.part(now);
         }
     }
 
     /// Ends every stream and every thread.
     fn shut_down(&self) {
+        self.desks.lock().stopped = true;
         self.desks().iter().for_each(|desk| desk.stop());
     }
 
@@ -415,6 +481,47 @@ fn notes(device: &BlockDevice, profile: &Profile, given: bool) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each device has threads: a daemon that has seen many has those of the ones that are used.
+    #[test]
+    fn a_device_that_nobody_uses_any_more_is_parted_with() {
+        use super::desk::tests::{device_called, options, profile};
+        let files = Files::new(&Settings::default(), Duration::ZERO);
+        let start = |name: &str| {
+            let started = files.start(device_called(name), profile(), options(), Vec::new());
+            started.expect("there are threads")
+        };
+        let names = || {
+            let named = |desk: &Arc<Desk>| (desk.index.0 - FIRST_DEVICE, desk.device.name.clone());
+            files.desks().iter().map(named).collect::<Vec<_>>()
+        };
+        let (gone, used) = (Arc::downgrade(&start("sdb")), start("sdc"));
+        let later = |hours: u64| engine::now() + DEVICE_KEPT * hours;
+        files.part(engine::now());
+        assert_eq!(names().len(), 2, "it may be used again at once");
+        files.part(later(1));
+        assert_eq!(names(), [(1, "sdc".into())]);
+        assert_eq!(files.name(DiskIndex(FIRST_DEVICE)), None);
+        assert_eq!(files.name(used.index).as_deref(), Some("device sdc"));
+        // Its threads have ended, or this waits for ever.
+        while gone.strong_count() > 0 {
+            std::thread::yield_now();
+        }
+        // Other ones have other numbers, as long as that goes.
+        drop(start("sdd"));
+        assert_eq!(names(), [(1, "sdc".into()), (2, "sdd".into())]);
+        files.desks.lock().next = u16::MAX - FIRST_DEVICE;
+        let last = start("sde");
+        drop((start("sdf"), start("sdg")));
+        assert_eq!(last.index.0, u16::MAX);
+        assert_eq!(names()[3..], [(0, "sdf".into()), (3, "sdg".into())]);
+        // One of which a file was looked at stays until that is over.
+        drop(last);
+        files.part(later(3));
+        assert_eq!(names(), [(1, "sdc".into())]);
+        files.shut_down();
+        assert!(files.start(device_called("sdh"), profile(), options(), Vec::new()).is_err());
+    }
 
     /// A file on a partition beside the pool's: contracts on both would each be promised
     /// time that the other one has.

@@ -90,7 +90,8 @@ fn findings(status: &Status, policy: &PolicyState) -> Vec<Finding> {
         found.extend(of_silence(stream, status));
     }
     found.extend(status.warnings.iter().enumerate().map(|(n, warning)| {
-        let next = "do what it says, and start the daemon again";
+        let next =
+            "do what it says; where the host does not grant something, start the daemon again then";
         look(format!("warning/{n}"), warning.clone(), next)
     }));
     found.sort_by_key(|finding| finding.weight); // stable: in the order of what they are about

@@ -17,6 +17,7 @@ pub mod api;
 mod asker;
 mod bus;
 mod by_token;
+pub mod certificate;
 pub mod config;
 mod control;
 pub mod convert;

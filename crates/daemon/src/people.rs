@@ -104,6 +104,20 @@ pub fn own_uid() -> u32 {
     std::fs::metadata("/proc/self").map_or(0, |own| own.uid())
 }
 
+/// By what a list that has changed is told from the one before.
+pub type Changed = (i64, i64, u64, u64);
+
+const USERS: &str = "/etc/passwd";
+const GROUPS: &str = "/etc/group";
+
+/// Of the system's lists of users and of groups; none of one that is not there.
+pub fn lists_changed() -> [Option<Changed>; 2] {
+    [USERS, GROUPS].map(|path| {
+        let list = std::fs::metadata(path).ok()?;
+        Some((list.mtime(), list.mtime_nsec(), list.ino(), list.len()))
+    })
+}
+
 /// The names of users or of groups.
 #[derive(Debug, Default)]
 pub struct Names(HashMap<u32, String>);
@@ -111,16 +125,20 @@ pub struct Names(HashMap<u32, String>);
 impl Names {
     /// Of users.
     pub fn of_users() -> Self {
-        Self::read("/etc/passwd")
+        Self::read(USERS)
     }
 
     /// Of groups.
     pub fn of_groups() -> Self {
-        Self::read("/etc/group")
+        Self::read(GROUPS)
     }
 
     fn read(path: &str) -> Self {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
+        Self::of(&std::fs::read_to_string(path).unwrap_or_default())
+    }
+
+    /// By the lines of such a list.
+    pub fn of(text: &str) -> Self {
         let entry = |line: &str| {
             let mut fields = line.split(':');
             let (name, _, id) = (fields.next()?, fields.next()?, fields.next()?);

@@ -10,9 +10,9 @@
 use crate::made_room::MadeRoom;
 use engine::{SharedWindow, Told, WindowReply};
 use node::{
-    Capacity, DiskIndex, Error, HandleId, HostTime, Op, Opening, Operation, Ownership, Policy,
-    Priority, Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish,
-    WriteRange, calls,
+    Capacity, CountedBy, DiskIndex, Error, HandleId, Holding, HostTime, Op, Opening, Operation,
+    Ownership, Policy, Priority, Promise, Status, StreamId, StreamStatus, Terms, VolumeId,
+    VolumeStatus, Who, Wish, WriteRange, calls,
 };
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -192,6 +192,8 @@ pub trait Pool: Send + Sync + 'static {
     ) -> Result<Vec<(Bytes, bool)>, Error>;
     /// The volume of this name, to know it again.
     fn volume_id(&self, name: &str) -> Option<VolumeId>;
+    /// What the volumes of a user or of a group are together, without a look at all volumes.
+    fn holding(&self, whose: CountedBy) -> Holding;
     /// One open stream, as [`Pool::status`] shows it.
     fn stream(&self, id: StreamId) -> Option<StreamStatus> {
         self.status().streams.into_iter().find(|stream| stream.stream == id)

@@ -17,6 +17,7 @@ mod guaranteed;
 mod rules;
 mod space;
 
+use crate::people::{self, Changed};
 pub use crate::people::{Names, Peer, own_uid};
 pub use rules::{Cap, Limits, Preset, Rules, Whole};
 
@@ -40,6 +41,9 @@ use wire::{Code, Problem};
 /// Users that are named when a disk is full; more are only counted.
 const NAMED: usize = 4;
 
+/// So often it is looked whether the system's lists of users and groups have changed.
+const LISTS_EVERY: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// Who holds something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Holder {
@@ -49,20 +53,70 @@ enum Holder {
 
 /// The quotas of one daemon.
 pub struct Quotas {
-    users: Names,
-    groups: Names,
+    rules: Rules,
+    whole: Whole,
+    known: Mutex<Looked>,
     administrators: Vec<u32>,
     default: QuotaLimits,
     /// Of the pool's memory, for each user's best effort; in units.
     memory_per_user: usize,
-    of_users: BTreeMap<u32, QuotaLimits>,
-    of_groups: BTreeMap<u32, QuotaLimits>,
     /// Of users, and apart from each of those who act as him by token.
     turns: Turns<(u32, bool)>,
     /// Held while what is asked for is counted and begun.
     growing: Mutex<()>,
     state: Mutex<State>,
     guaranteed: Arc<Guaranteed>,
+}
+
+/// What users and groups are called, and which limits they have.
+#[derive(Default)]
+struct Known {
+    users: Names,
+    groups: Names,
+    of_users: BTreeMap<u32, QuotaLimits>,
+    of_groups: BTreeMap<u32, QuotaLimits>,
+    /// The numbers of the names that have limits.
+    numbers: BTreeMap<(&'static str, String), u32>,
+}
+
+impl Known {
+    /// As these lists say; of a name that is not in them any more, as the ones before said: while a list
+    /// is written nobody is without his limits.
+    fn by(rules: &Rules, whole: Whole, users: Names, groups: Names, before: &Self) -> Self {
+        let mut numbers = BTreeMap::new();
+        let mut number = |names: &Names, kind: &'static str, name: &str| {
+            let key = (kind, name.to_owned());
+            let number = names.number(name).or_else(|| before.numbers.get(&key).copied())?;
+            numbers.insert(key, number);
+            Some(number)
+        };
+        let of_users = rules.user.iter().filter_map(|(name, &limits)| {
+            Some((number(&users, "user", name)?, rules.user_limits(limits, whole)))
+        });
+        let of_users = of_users.collect();
+        let of_groups = rules.group.iter().filter_map(|(name, &limits)| {
+            Some((number(&groups, "group", name)?, Rules::group_limits(limits, whole)))
+        });
+        let of_groups = of_groups.collect();
+        Self { users, groups, of_users, of_groups, numbers }
+    }
+
+    /// Says of which sections there is nobody.
+    fn warn(&self, rules: &Rules) {
+        let users = rules.user.keys().map(|name| ("user", name));
+        for (kind, name) in users.chain(rules.group.keys().map(|name| ("group", name))) {
+            if !self.numbers.contains_key(&(kind, name.clone())) {
+                tracing::warn!("[quota.{kind}.{name}]: there is no such {kind} yet");
+            }
+        }
+    }
+}
+
+/// What is known of the system's lists, and which ones that was.
+struct Looked {
+    known: Arc<Known>,
+    lists: [Option<Changed>; 2],
+    at: std::time::Instant,
 }
 
 #[derive(Default)]
@@ -212,6 +266,16 @@ impl Drop for Place {
             slack.connections -= 1;
             slack.by_token -= u64::from(self.is_by_token);
         }
+        // Those that have nothing any more are forgotten: there is a user for each who ever came.
+        let own = |one: &Arc<Semaphore>, of: &[Arc<Semaphore>]| {
+            of.iter().filter(|other| Arc::ptr_eq(one, other)).count()
+        };
+        let is_used = |one: &Arc<Semaphore>, of| Arc::strong_count(one) > 1 + own(one, of);
+        state
+            .slack
+            .retain(|_, slack| slack.connections > 0 || is_used(&slack.requests, &self.requests));
+        let memory = std::slice::from_ref(&self.memory);
+        state.memory.retain(|_, units| is_used(units, memory));
     }
 }
 
@@ -219,28 +283,18 @@ impl Quotas {
     /// Quotas for a pool of so much of everything; administrators have none of their own
     /// accord, and may close and change everybody's streams.
     pub fn new(rules: &Rules, whole: Whole, administrators: Vec<u32>) -> Arc<Self> {
+        // Looked at before: what changes meanwhile is read again.
+        let (lists, at) = (people::lists_changed(), std::time::Instant::now());
         let (users, groups) = (Names::of_users(), Names::of_groups());
-        let known = |names: &Names, kind: &str, name: &str| {
-            let number = names.number(name);
-            if number.is_none() {
-                tracing::warn!("[quota.{kind}.{name}]: there is no such {kind}");
-            }
-            number
-        };
-        let of_users = rules.user.iter().filter_map(|(name, &limits)| {
-            Some((known(&users, "user", name)?, rules.user_limits(limits, whole)))
-        });
-        let of_groups = rules.group.iter().filter_map(|(name, &limits)| {
-            Some((known(&groups, "group", name)?, Rules::group_limits(limits, whole)))
-        });
+        let known = Known::by(rules, whole, users, groups, &Known::default());
+        known.warn(rules);
         Arc::new(Self {
-            of_users: of_users.collect(),
-            of_groups: of_groups.collect(),
+            rules: rules.clone(),
+            whole,
+            known: Mutex::new(Looked { known: Arc::new(known), lists, at }),
             default: rules.default_limits(whole),
             memory_per_user: ((whole.memory / BEST_EFFORT_PER_USER_DIVISOR) / BEST_EFFORT_UNIT)
                 as usize,
-            users,
-            groups,
             administrators,
             turns: Turns::default(),
             growing: Mutex::default(),
@@ -251,6 +305,22 @@ impl Quotas {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
+    }
+
+    /// What users and groups are called now: who was made known to the system since the daemon began has
+    /// his limits, and not those of everybody.
+    fn known(&self) -> Arc<Known> {
+        let mut looked = self.known.lock();
+        if looked.at.elapsed() >= LISTS_EVERY {
+            looked.at = std::time::Instant::now();
+            let lists = people::lists_changed();
+            if lists != looked.lists {
+                let (users, groups) = (Names::of_users(), Names::of_groups());
+                let known = Known::by(&self.rules, self.whole, users, groups, &looked.known);
+                (looked.known, looked.lists) = (Arc::new(known), lists);
+            }
+        }
+        Arc::clone(&looked.known)
     }
 
     /// Opening and changing goes one after the other: of users, whatever one of them asks for.
@@ -297,9 +367,9 @@ impl Quotas {
     pub fn owner_told(&self, whose: node::Ownership) -> api::Owner {
         api::Owner {
             uid: whose.uid,
-            user: self.users.name(whose.uid),
+            user: self.known().users.name(whose.uid),
             gid: whose.gid,
-            group: self.groups.name(whose.gid),
+            group: self.known().groups.name(whose.gid),
             mode: api::Permissions::new(whose.permissions()).expect("a pool keeps no other modes"),
         }
     }
@@ -314,9 +384,11 @@ impl Quotas {
             })
         };
         let user = said.user.as_deref();
-        let uid = user.map(|name| find("user", name, &self.users, Names::of_users)).transpose()?;
+        let uid = user
+            .map(|name| find("user", name, &self.known().users, Names::of_users))
+            .transpose()?;
         let group = said.group.as_deref();
-        let gid = group.map(|name| find("group", name, &self.groups, Names::of_groups));
+        let gid = group.map(|name| find("group", name, &self.known().groups, Names::of_groups));
         Ok(node::Access { uid, gid: gid.transpose()?, mode: said.mode.map(|mode| mode.bits()) })
     }
 
@@ -334,12 +406,12 @@ impl Quotas {
 
     /// What a user is called.
     pub fn user_name(&self, uid: u32) -> String {
-        self.users.name(uid)
+        self.known().users.name(uid)
     }
 
     /// What a peer's user is called.
     pub fn name(&self, peer: &Peer) -> String {
-        self.users.name(peer.uid)
+        self.known().users.name(peer.uid)
     }
 
     /// Refuses to touch what belongs to another user.
@@ -425,7 +497,8 @@ impl Quotas {
     fn holders(&self, peer: &Peer) -> Vec<Holder> {
         let mut holders = vec![Holder::User(peer.uid)];
         if !self.is_administrator(peer) {
-            let groups = peer.groups.iter().filter(|group| self.of_groups.contains_key(group));
+            let known = self.known();
+            let groups = peer.groups.iter().filter(|group| known.of_groups.contains_key(group));
             holders.extend(groups.map(|&group| Holder::Group(group)));
         }
         holders
@@ -433,8 +506,8 @@ impl Quotas {
 
     fn limits(&self, holder: Holder) -> QuotaLimits {
         match holder {
-            Holder::Group(group) => self.of_groups.get(&group).copied().unwrap_or_default(),
-            Holder::User(user) => match self.of_users.get(&user) {
+            Holder::Group(group) => self.known().of_groups.get(&group).copied().unwrap_or_default(),
+            Holder::User(user) => match self.known().of_users.get(&user) {
                 Some(&limits) => limits,
                 None if self.administrators.contains(&user) => QuotaLimits::default(),
                 None => self.default,
@@ -444,16 +517,16 @@ impl Quotas {
 
     fn called(&self, holder: Holder) -> String {
         match holder {
-            Holder::User(user) => format!("user {}", self.users.name(user)),
-            Holder::Group(group) => format!("group {}", self.groups.name(group)),
+            Holder::User(user) => format!("user {}", self.known().users.name(user)),
+            Holder::Group(group) => format!("group {}", self.known().groups.name(group)),
         }
     }
 
     /// Where a holder's limit stands.
     fn section(&self, holder: Holder) -> String {
         match holder {
-            Holder::User(user) => format!("[quota.user.{}]", self.users.name(user)),
-            Holder::Group(group) => format!("[quota.group.{}]", self.groups.name(group)),
+            Holder::User(user) => format!("[quota.user.{}]", self.known().users.name(user)),
+            Holder::Group(group) => format!("[quota.group.{}]", self.known().groups.name(group)),
         }
     }
 
@@ -560,8 +633,9 @@ impl Quotas {
 
     /// Everybody who has something or has limits of their own.
     fn present(&self, status: &Status, sessions: &Sessions) -> Vec<Holder> {
-        let mut all: Vec<Holder> = self.of_users.keys().map(|&user| Holder::User(user)).collect();
-        all.extend(self.of_groups.keys().map(|&group| Holder::Group(group)));
+        let known = self.known();
+        let mut all: Vec<Holder> = known.of_users.keys().map(|&user| Holder::User(user)).collect();
+        all.extend(known.of_groups.keys().map(|&group| Holder::Group(group)));
         let owners = status.streams.iter().filter_map(|stream| sessions.owner(stream.stream));
         all.extend(owners.flat_map(|owner| self.holders(&owner)));
         let givers = status.volumes.iter().filter_map(|volume| self.giver(volume));
@@ -584,8 +658,8 @@ impl Quotas {
             let state = self.state();
             let slack = state.slack.get(&holder);
             let (kind, id, name) = match holder {
-                Holder::User(id) => (api::HolderKind::User, id, self.users.name(id)),
-                Holder::Group(id) => (api::HolderKind::Group, id, self.groups.name(id)),
+                Holder::User(id) => (api::HolderKind::User, id, self.known().users.name(id)),
+                Holder::Group(id) => (api::HolderKind::Group, id, self.known().groups.name(id)),
             };
             let share = |(&disk, &share_ppm): (&DiskIndex, &u64)| api::QuotaShare {
                 disk: pool.disk_name(disk),
@@ -723,5 +797,81 @@ impl Slack {
 
     fn under_way(&self) -> u64 {
         (self.permits - self.requests.available_permits()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(uid: u32) -> Peer {
+        Peer { uid, gid: uid, groups: Arc::new([uid]), scope: None }
+    }
+
+    /// Who is made known to the system while the daemon is at work has the limits that are written for
+    /// him.
+    #[test]
+    fn a_name_that_comes_later_has_its_limits_then() {
+        let text = "[user.bob]\nstreams = 3\n[group.film]\nstreams = 5\n";
+        let rules: Rules = toml::from_str(text).unwrap();
+        let whole = Whole { memory: Bytes::GIB, space: Bytes::GIB };
+        let names = |lines: &str| Names::of(lines);
+        let by = |users: &str, groups: &str, before: &Known| {
+            Known::by(&rules, whole, names(users), names(groups), before)
+        };
+        let of = |known: &Known| {
+            let streams = |of: &BTreeMap<u32, QuotaLimits>| {
+                of.iter().map(|(&id, limits)| (id, limits.streams)).collect::<Vec<_>>()
+            };
+            (streams(&known.of_users), streams(&known.of_groups))
+        };
+        let first = by("root:x:0:0", "root:x:0:", &Known::default());
+        assert_eq!(of(&first), (vec![], vec![]));
+        let later = by("root:x:0:0\nbob:x:4000000001:7", "film:x:44:", &first);
+        let both = (vec![(4_000_000_001, Some(3))], vec![(44, Some(5))]);
+        assert_eq!(of(&later), both);
+        // A list that is being written has nobody in it for a moment.
+        assert_eq!(of(&by("", "", &later)), both);
+        assert_eq!(of(&by("bob:x:4000000002:7", "", &later)).0, [(4_000_000_002, Some(3))]);
+        // What the daemon has is as old as its last look.
+        let quotas = Quotas::new(&rules, whole, Vec::new());
+        let long_ago = std::time::Instant::now().checked_sub(LISTS_EVERY);
+        let mut looked = quotas.known.lock();
+        (looked.known, looked.lists) = (Arc::new(later), [None; 2]);
+        assert_eq!(looked.known.users.name(4_000_000_001), "bob");
+        looked.at = long_ago.expect("the machine has run for some seconds");
+        drop(looked);
+        assert_eq!(
+            quotas.user_name(4_000_000_001),
+            "4000000001",
+            "no list of this machine knows him"
+        );
+        assert_eq!(of(&quotas.known()).1, both.1, "who had limits keeps them");
+    }
+
+    /// There may be another user each day: of those that are gone nothing is kept.
+    #[tokio::test]
+    async fn users_that_have_nothing_any_more_are_forgotten() {
+        let whole = Whole { memory: Bytes::GIB, space: Bytes::GIB };
+        let quotas = Quotas::new(&Rules::default(), whole, Vec::new());
+        let kept = |quotas: &Quotas| {
+            let state = quotas.state();
+            (state.slack.len(), state.memory.len())
+        };
+        for uid in 1_000..2_000 {
+            let place = quotas.connect(&peer(uid)).unwrap_or_else(|error| panic!("{error:?}"));
+            drop(place.request("v", Bytes::MIB, || 0).await);
+        }
+        assert_eq!(kept(&quotas), (0, 0));
+        // Of who has two connections, or a request under way, it is.
+        let [one, other] = [7, 7].map(|uid| quotas.connect(&peer(uid)).ok().unwrap());
+        let part = one.request("v", Bytes::MIB, || 0).await;
+        drop(one);
+        assert_eq!(kept(&quotas), (1, 1));
+        drop(other);
+        assert_eq!(kept(&quotas), (1, 1), "it counts when he comes again at once");
+        drop(part);
+        drop(quotas.connect(&peer(8)));
+        assert_eq!(kept(&quotas), (0, 0));
     }
 }

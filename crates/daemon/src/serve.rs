@@ -190,7 +190,9 @@ pub async fn serve(
     }
     let tcp = listen.start(state.as_deref()).map_err(ServeError::Tcp)?;
     let in_real_time = threads.in_real_time;
-    let together = Together { pool, files: Arc::clone(&files), in_real_time, warnings };
+    let certificate = tcp.tls.as_ref().map(|tls| Arc::clone(&tls.kept));
+    let together =
+        Together { pool, files: Arc::clone(&files), in_real_time, warnings, certificate };
     let entry = Entry(Arc::new(together));
     let volumes = entry.0.status().volumes;
     for warning in crate::convert::warnings(&volumes) {

@@ -9,11 +9,12 @@
 //! ([`TLS_WITHIN`]); what is encrypted afterwards is in the turn of whoever reads or
 //! writes, and so in its user's part of the threads under contract.
 
+use crate::certificate::{Kept, Unread};
 use crate::limits::TLS_WITHIN;
 use crate::tokens::replace;
 use rustls::ServerConfig;
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::NoServerSessionStorage;
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -32,6 +33,8 @@ pub use tokio_rustls::server::TlsStream;
 
 /// The thread on which handshakes run.
 const NAME: &str = "slackline-hello";
+/// So often it is looked whether there is a new certificate.
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_secs(60);
 /// The certificate that the daemon makes where it is given none, and its key;
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
@@ -69,6 +72,8 @@ pub struct Tls {
     pub fingerprint: String,
     /// The file that it is in.
     pub trusted: PathBuf,
+    /// What is served with.
+    pub kept: Arc<Kept>,
     hello: Arc<Hello>,
 }
 
@@ -116,18 +121,20 @@ impl Tls {
             of_settings: !matches!(error, pem::Error::Io(_)),
             ..bad(path, &error)
         };
-        let chain: Result<Vec<CertificateDer<'static>>, _> =
-            CertificateDer::pem_file_iter(&certificate).and_then(Iterator::collect);
-        let chain = chain.map_err(|error| unread(&certificate, error))?;
+        let kept = Kept::read(certificate.clone(), key).map_err(|error| match error {
+            Unread::File(path, error) => unread(&path, error),
+            Unread::Pair(error) => bad(&certificate, &error),
+        })?;
+        let kept = Arc::new(kept);
         let first =
             CertificateDer::from_pem_file(&trusted).map_err(|error| unread(&trusted, error))?;
         let fingerprint = fingerprint(&first);
-        let secret = PrivateKeyDer::from_pem_file(&key).map_err(|error| unread(&key, error))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .and_then(|config| config.with_no_client_auth().with_single_cert(chain, secret));
-        let mut config = config.map_err(|error| bad(&certificate, &error))?;
+            .with_protocol_versions(&[&rustls::version::TLS13]);
+        let config = config.map_err(|error| bad(&certificate, &error))?;
+        let resolver = Arc::clone(&kept);
+        let mut config = config.with_no_client_auth().with_cert_resolver(resolver);
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         let hello = Hello::start().map_err(|error| TlsError {
@@ -135,8 +142,9 @@ impl Tls {
             next_step: "permit more threads",
             of_settings: false,
         })?;
+        hello.handle.spawn(look(Arc::clone(&kept)));
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        Ok(Self { acceptor, fingerprint, trusted, hello: Arc::new(hello) })
+        Ok(Self { acceptor, fingerprint, trusted, kept, hello: Arc::new(hello) })
     }
 
     /// The handshake with who has connected; none where it does not end well in time.
@@ -148,6 +156,15 @@ impl Tls {
         // Dropped with its task where nobody waits for it any more.
         let task = Aborted(self.hello.handle.spawn(shaken));
         task.await.ok()?.ok()?.ok()
+    }
+}
+
+/// Looks after the files of a certificate, for ever: apart, since a file system may not answer.
+async fn look(kept: Arc<Kept>) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let kept = Arc::clone(&kept);
+        let _ = tokio::task::spawn_blocking(move || kept.look()).await;
     }
 }
 

@@ -37,9 +37,9 @@ use crate::searches::Searches;
 use crate::sys::{self, Event};
 use crate::{Pieces, Reply, SharedWindow, Told, WindowReply};
 use node::{
-    CommandEnded, DiskCommand, DiskIndex, Error, Event as Happened, HandleId, Look, Mode, Node, Op,
-    Opening, Output, Ownership, Policy, Promise, Region, Span, Status, StreamId, StreamStatus,
-    Terms, Ticket, VolumeId, VolumeStatus, Who, Wish,
+    CommandEnded, CountedBy, DiskCommand, DiskIndex, Error, Event as Happened, HandleId, Holding,
+    Look, Mode, Node, Op, Opening, Output, Ownership, Policy, Promise, Region, Span, Status,
+    StreamId, StreamStatus, Terms, Ticket, VolumeId, VolumeStatus, Who, Wish,
 };
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut, Range};
@@ -320,6 +320,10 @@ impl Core {
 
     pub(crate) fn volume_id(&self, name: &str) -> Option<VolumeId> {
         self.lock().node.volume_id(name)
+    }
+
+    pub(crate) fn holding(&self, whose: CountedBy) -> Holding {
+        self.lock().node.holding(whose)
     }
 
     pub(crate) fn stream(&self, id: StreamId) -> Option<StreamStatus> {

@@ -21,9 +21,9 @@ use crate::{Answer, Chunk, ChunkMut, HostLateness, Pages, Pieces, Reply, SharedW
 use crate::{arena::Arena, drives, metadata, thread};
 use disk::Profile;
 use node::{
-    Config, DiskIndex, DiskSetup, Error, HandleId, KeptOut, Node, Op, Opening, Operation,
-    Ownership, Policy, Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who,
-    Wish, WriteRange, calls,
+    Config, CountedBy, DiskIndex, DiskSetup, Error, HandleId, Holding, KeptOut, Node, Op, Opening,
+    Operation, Ownership, Policy, Promise, Status, StreamId, StreamStatus, Terms, VolumeId,
+    VolumeStatus, Who, Wish, WriteRange, calls,
 };
 use queue::HostTime;
 use std::fs::File;
@@ -538,6 +538,11 @@ impl Pool {
     /// The volume of this name, to know it again ([`Node::volume_id`]).
     pub fn volume_id(&self, name: &str) -> Option<VolumeId> {
         self.core.volume_id(name)
+    }
+
+    /// What the volumes of a user or of a group are together.
+    pub fn holding(&self, whose: CountedBy) -> Holding {
+        self.core.holding(whose)
     }
 
     /// One open stream, as [`Pool::status`] shows it; `None` where it is not open.

@@ -262,6 +262,11 @@ impl Node {
         self.core.store.find(name).map(Volume::id)
     }
 
+    /// What the volumes of a user or of a group are together.
+    pub fn holding(&self, whose: CountedBy) -> Holding {
+        self.core.store.holding(whose)
+    }
+
     /// The room for volumes, and for how many more.
     pub fn capacity(&self) -> Capacity {
         let (store, space) = (&self.core.store, self.core.store.space());

@@ -53,6 +53,14 @@ impl Chance {
         ((u128::from(self.0) * 1_000_000_000).div_ceil(1 << 63)) as u64
     }
 
+    /// In how many bits [`Chance::bits`] counts: always is two to their power.
+    pub(crate) const BITS: u32 = 63;
+
+    /// As a number.
+    pub(crate) fn bits(self) -> u128 {
+        self.0.into()
+    }
+
     /// 2 to the power of minus so many sixteenths, rounded up.
     pub(crate) fn of_sixteenths(sixteenths: u128) -> Self {
         let (whole, part) = (sixteenths / 16, (sixteenths % 16) as usize);
@@ -61,29 +69,6 @@ impl Chance {
 
     pub(crate) fn plus(self, other: Self) -> Self {
         Self((self.0 + other.0).min(1 << 63))
-    }
-}
-
-/// How often something is expected to happen: the sum of the chances.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Expected(u128);
-
-impl Expected {
-    /// It could happen once more.
-    pub(crate) fn add(&mut self, chance: Chance) {
-        self.0 = self.0.saturating_add(u128::from(chance.0));
-    }
-
-    /// How surprising it is that it happened so often, each by itself: the negative logarithm to
-    /// the base 2 of a bound of the probability, rounded down (`(e n p / k)^k` for a sum of `n p`;
-    /// Chernoff 1952).
-    pub(crate) fn surprise(self, happened: u64) -> u128 {
-        let seen = u128::from(happened) << 63;
-        if happened == 0 || seen <= self.0 {
-            return 0;
-        }
-        let ratio = log2_below(seen).saturating_sub(log2_below(self.0.max(1)) + 2);
-        (ratio.saturating_sub(LOG2_E) * u128::from(happened)) >> 12
     }
 }
 

@@ -243,6 +243,35 @@ fn too_many_late_ones_are_noticed_and_the_odds_that_were_said_are_not() {
     }
 }
 
+/// Months in which fewer were late than might have been are no credit: then once in ten is as much too
+/// often as at first.
+#[test]
+fn a_break_after_good_months_is_noticed_as_soon_as_one_at_first() {
+    for (odds, breaks, within) in
+        [(1_000, 10, 100), (1_000, 300, 30_000), (1_000_000, 1_000, 10_000)]
+    {
+        let stated = COSTS.odds(Chance::one_in(odds));
+        let noticed = |good: u64, lates: u64| {
+            let (mut watch, mut random) = (OddsWatch::default(), Random::new(7));
+            for at in 1..=good {
+                watch.ended(&stated, Costs::OFTEN, lates > 0 && at % lates == 0);
+            }
+            assert_eq!(watch.broken(), None, "after {good}");
+            let mut broken = |watch: &mut OddsWatch| {
+                watch.ended(&stated, Costs::OFTEN, random.one_in(breaks));
+                watch.broken() == Some(BrokenOdds::Late)
+            };
+            (1..u64::MAX).find(|_| broken(&mut watch)).expect("it is noticed")
+        };
+        let at_first = noticed(0, 0);
+        println!("once in {breaks} in place of {odds}: noticed after {at_first}");
+        assert!(at_first <= within, "{at_first}");
+        for (good, lates) in [(1_000_000, 0), (10_000_000, 0), (1_000_000, odds)] {
+            assert!(noticed(good, lates) <= at_first, "{good} {lates}");
+        }
+    }
+}
+
 /// Frequent ones among which some are late as often as was said are no reproach to a rare one;
 /// and rare ones that are late too often do not hide among them.
 #[test]

@@ -328,6 +328,24 @@ pub struct Location {
     pub written: Blocks,
 }
 
+/// By whom volumes are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CountedBy {
+    /// By the user that they belong to.
+    User(u32),
+    /// By the group.
+    Group(u32),
+}
+
+/// What somebody's volumes are together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Holding {
+    /// Their sizes.
+    pub space: Bytes,
+    /// How many there are.
+    pub volumes: u64,
+}
+
 /// The room for volumes on a disk or in a pool; always a whole number of extents.
 /// `total = used + free + freeing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -73,12 +73,15 @@ impl Store {
         let mut recording = core::mem::take(&mut self.recording);
         let (mut changes, mut more, mut may_drop, mut others) =
             (Vec::new(), MORE_CORNERS, true, OTHERS);
-        for (&id, noted) in recording.0.iter_mut().filter(|(_, noted)| noted.waits()) {
+        for (&id, noted) in &mut recording.0 {
+            let Some(volume) = self.volume(id) else { continue };
+            if !noted.waits() && !noted.is_exact_again(volume) {
+                continue;
+            }
             let rose = lengths.contains(&id);
             if !rose && others == 0 {
                 continue;
             }
-            let Some(volume) = self.volume(id) else { continue };
             let room = self.room_for(format::recorded::LEN as u64) / format::point::LEN as u64;
             let room = usize::try_from(room).unwrap_or(usize::MAX);
             let said = noted.on_with(volume, CORNERS + more, room, may_drop);
@@ -88,12 +91,8 @@ impl Store {
             // A record has room for one of the two.
             may_drop &= said.dropped.is_empty() && more == MORE_CORNERS;
             more = if said.dropped.is_empty() { more } else { 0 };
-            let before = volume.recorded.size();
             let change = Change::Recorded { volume: id, more: said };
-            self.state.apply(&change).expect("what was made from it applies");
-            let after = self.state.volumes[&id].recorded.size();
-            self.described = self.described + after - before;
-            self.count_room();
+            self.change(Some(id), |state| state.apply(&change));
             changes.push(change);
         }
         self.recording = recording;

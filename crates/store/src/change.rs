@@ -150,6 +150,9 @@ pub(crate) fn volume_size_max(name: usize, disks: usize, runs: usize, extents: u
 /// Bytes that each extent takes beside that which was written with holes.
 pub(crate) const SCATTERED_SIZE: u64 = format::scattered::LEN as u64;
 
+/// What the watermark of an extent takes in a checkpoint.
+pub(crate) const WATERMARK_SIZE: u64 = 2;
+
 /// Collects changes into a payload.
 pub(crate) struct Encoder {
     bytes: Vec<u8>,

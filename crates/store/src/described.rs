@@ -2,12 +2,50 @@
 //! for, and how much of a checkpoint is still to be written.
 
 use crate::change::{
-    name_size, ownership_size, run_size, service_size, thin_described, times_size, volume_size_max,
+    WATERMARK_SIZE, name_size, ownership_size, run_size, service_size, thin_described, times_size,
+    volume_size_max,
 };
 use crate::ring::ring_described;
 use crate::volume::Volume;
 
+/// What volumes take in a checkpoint at the most, however their watermarks come to lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Bytes, but for extents that were written with holes.
+    pub(crate) counted: u64,
+    /// The same, without what is kept for longer names.
+    pub(crate) bare: u64,
+    /// Extents that were written with holes.
+    pub(crate) scattered: u64,
+}
+
+impl Taken {
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            counted: self.counted + other.counted,
+            bare: self.bare + other.bare,
+            scattered: self.scattered + other.scattered,
+        }
+    }
+    /// A volume takes this where it took that.
+    pub(crate) fn changed(self, from: Self, to: Self) -> Self {
+        Self {
+            counted: self.counted + to.counted - from.counted,
+            bare: self.bare + to.bare - from.bare,
+            scattered: self.scattered + to.scattered - from.scattered,
+        }
+    }
+}
+
 impl Volume {
+    pub(crate) fn taken_of_checkpoint(&self) -> Taken {
+        let watermarks = self.extents() * WATERMARK_SIZE;
+        Taken {
+            counted: self.described_max() + watermarks,
+            bare: self.described_bare() + watermarks,
+            scattered: self.scattered.len() as u64,
+        }
+    }
     /// Bytes that its description takes in a checkpoint at the most, but for watermarks, and for
     /// extents that were written with holes.
     pub(crate) fn described_max(&self) -> u64 {

@@ -296,7 +296,7 @@ layout! {
     recorded, "Change 22: recorded" {
         TAG, 1, "22";
         VOLUME, 8, "the volume's number";
-        DOUBLINGS, 1, "how often the tolerance of half a second has doubled until now: at most 40";
+        DOUBLINGS, 1, "how often the tolerance of half a second has doubled, of the least exact of what is held: at most 40";
         DROPPED, 2, "bytes of the list of points that are dropped, which follows: a bit for each point that there is, the lowest of the first byte for the first, set where it is dropped; points behind the last byte stay";
         KEPT, 2, "of the points that are left, how many stay, from the first on";
         POINTS, 2, "number of points that come behind them, and follow the list; 2048 at the most are there then";

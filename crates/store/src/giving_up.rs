@@ -120,11 +120,11 @@ impl Store {
             return None;
         }
         let before = start / EXTENT;
-        let freed = self.state.give_up(id, first / EXTENT).expect("it was checked");
+        let freed = self.change(Some(id), |state| state.give_up(id, first / EXTENT));
         self.held.extend(freed.iter().copied());
         self.vacated.extend(freed);
         self.staged.given_up.entry(id).or_insert(before);
-        self.count_scattered();
+        self.count_room();
         Some(start..first)
     }
     /// For how long a ring keeps what is recorded to it, in whole seconds; none: as long as there

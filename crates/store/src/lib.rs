@@ -23,6 +23,7 @@ mod blocks;
 mod building;
 mod change;
 mod checking;
+mod counting;
 mod described;
 mod error;
 mod facts;
@@ -32,6 +33,7 @@ mod formatting;
 mod frontier;
 mod geometry;
 mod giving_up;
+mod holdings;
 mod label;
 mod lag;
 mod layout;
@@ -66,9 +68,9 @@ mod volume;
 mod written;
 
 pub use api::{
-    BLOCK, CommitId, Disk, DiskIndex, EXTENT, Found, IO_MAX, Id, Io, IoError, IoId, IoKind,
-    KeptPolicy, Lag, Location, NewDisk, NewPool, Ownership, Placement, Pool, RUN_MAX, SUSPECTS_MAX,
-    Service, ServiceKind, ServicePriority, Space, Suspect, Times, VolumeId, Zone,
+    BLOCK, CommitId, CountedBy, Disk, DiskIndex, EXTENT, Found, Holding, IO_MAX, Id, Io, IoError,
+    IoId, IoKind, KeptPolicy, Lag, Location, NewDisk, NewPool, Ownership, Placement, Pool, RUN_MAX,
+    SUSPECTS_MAX, Service, ServiceKind, ServicePriority, Space, Suspect, Times, VolumeId, Zone,
 };
 pub use blocks::Blocks;
 pub use checking::{Checking, Finding, Report, Severity};

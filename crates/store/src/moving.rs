@@ -132,10 +132,9 @@ impl Store {
         let place = self.volume(id).and_then(|volume| volume.place_of(index));
         let index = place.expect("it was located");
         let change = Change::Move { volume: id, index, extent: run.start };
-        let left = self.state.apply(&change).expect("a change that was checked applies");
+        let left = self.change(Some(id), |state| state.apply(&change));
         self.quarantine.extend(left);
         self.staged.push(change);
-        self.count_scattered();
         self.staged.unflushed.insert(location.disk);
         Ok(())
     }

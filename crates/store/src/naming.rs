@@ -123,13 +123,17 @@ impl Store {
         if !has && self.check_metadata(times_size(Some(Times::default()))).is_err() {
             return;
         }
-        let volume = self.state.volumes.get_mut(&id).expect("just found");
-        let times = volume.times.get_or_insert_default();
-        (times.modified, times.changed) = (at, at);
-        self.staged.touched.insert(id);
-        if !has {
-            self.count_scattered();
+        let write = |volume: &mut Volume| {
+            let times = volume.times.get_or_insert_default();
+            (times.modified, times.changed) = (at, at);
+        };
+        match (has, self.state.volumes.get_mut(&id)) {
+            (true, Some(volume)) => write(volume),
+            _ => self.change(Some(id), |state| {
+                state.volumes.get_mut(&id).map(write).ok_or("it is not there")
+            }),
         }
+        self.staged.touched.insert(id);
     }
 }
 

@@ -79,7 +79,7 @@ impl Stepped {
 /// When a volume's bytes were recorded, as far as it was noted.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Recorded {
-    /// How often the tolerance has doubled since the volume was made.
+    /// How often the tolerance has doubled, where it did most of what is held.
     pub(crate) doublings: u8,
     pub(crate) points: Vec<Point>,
 }
@@ -173,7 +173,7 @@ impl Recorded {
         self.points.len()
     }
     /// By how much what is told may be off, in nanoseconds: half a second, and where corners were
-    /// dropped twice the tolerance that there is now.
+    /// dropped twice the largest tolerance of what is held.
     pub fn within(&self) -> i64 {
         nanos(TOLERANCE << self.doublings << u8::from(self.doublings > 0))
     }
@@ -385,7 +385,7 @@ impl Recorded {
 /// What a record says of when a volume was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct More {
-    /// How often the tolerance has doubled until now.
+    /// How often the tolerance has doubled, of the least exact of what is held.
     pub(crate) doublings: u8,
     /// A bit for each corner there was, the lowest of the first byte for the first: set where it
     /// is dropped. Corners behind the last byte stay.

@@ -12,23 +12,33 @@
 //! dropped. What does not fit waits for the next record. A volume never has more corners than
 //! [`limit`], and never so many that a checkpoint would be larger than its place: then the
 //! tolerance doubles until a quarter of the corners can go, and without any room nothing is noted.
+//!
+//! What was noted less exactly makes nothing else so for good. Where a [`CALM`] part of a ring was
+//! recorded without that corners had to go, it is noted exactly again ([`Exact`]); what a record says
+//! of the tolerance follows when the ring has given up all that was noted before. Until then the
+//! tolerance of what was noted since doubles apart, and only its own corners go.
 
 use crate::api::VolumeId;
 use crate::recorded::{
-    DOUBLINGS_MAX, More, POINTS_MAX, Point, Recorded, Stepped, TOLERANCE, blocks, time_on,
+    DOUBLINGS_MAX, More, POINTS_MAX, Point, Stepped, TOLERANCE, blocks, time_on,
 };
 use crate::sizes::BLOCK;
 use crate::volume::Volume;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 use units::Bytes;
 
 /// After so many milliseconds without a byte a line breaks, where that is more than
 /// [`PAUSE_TIMES`] as long as nothing came before.
 const PAUSE: u64 = 1_000;
 const PAUSE_TIMES: u64 = 4;
+/// One of so many parts of a ring is recorded before it is noted exactly again,
+const CALM: u64 = 16;
+/// where one of so many of its corners is free: what is noted so becomes less exact again by itself
+/// where there are enough of it.
+const FREE: usize = 8;
 /// What arrives within so many milliseconds is noted as one arrival.
 const TOGETHER: u64 = 250;
 /// Arrivals of a volume that wait for a commit; more of them become one with the last.
@@ -136,8 +146,22 @@ pub(crate) struct Noted {
     gap: u64,
     /// How often the tolerance has doubled of what was copied here.
     doublings: u8,
+    /// Of a ring, what is more exact than the volume says,
+    exact: Option<Exact>,
+    /// and from which block on no corner had to go, as long as all is equally exact.
+    calm: Option<u64>,
     /// By which clock it is recorded.
     pub(crate) clocked: Clocked,
+}
+
+/// The end of a recording, which is noted more exactly than what was before. It is known of an open
+/// pool only: when it is opened, all of a recording is as exact as its least exact part.
+#[derive(Clone, Copy, Debug)]
+struct Exact {
+    /// It begins with this block; with what arrives next, where there is none yet.
+    first: Option<u64>,
+    /// How often its tolerance has doubled.
+    doublings: u8,
 }
 
 /// What is noted of all volumes.
@@ -172,6 +196,11 @@ impl Noted {
     /// When what waits came.
     pub(crate) fn arrivals(&self) -> impl Iterator<Item = u64> {
         self.waiting.iter().map(|arrival| arrival.began)
+    }
+    /// A ring has given up all that was noted less exactly than the rest: a record is to say so.
+    pub(crate) fn is_exact_again(&self, volume: &Volume) -> bool {
+        let first = self.exact.and_then(|exact| exact.first);
+        first.is_some_and(|first| BLOCK * first <= volume.start())
     }
     /// Blocks from this one on are there no more.
     fn cut(&mut self, end: u64) {
@@ -228,19 +257,31 @@ impl Noted {
     ) -> Option<More> {
         let there = volume.recorded.points.len();
         let limit = limit(volume.extents()).min(there.saturating_add(room));
-        let doublings = volume.recorded.doublings.max(self.doublings);
+        let is_exact_again = self.is_exact_again(volume);
+        let (mut doublings, mut exact) =
+            (volume.recorded.doublings.max(self.doublings), self.exact);
+        if is_exact_again {
+            doublings = exact.take().map_or(doublings, |exact| exact.doublings);
+        }
         let mut said = More { doublings, ..More::default() };
         let mut last = volume.recorded.points.last().copied();
+        let at_first = last.map_or(0, |last| last.block);
+        if exact.is_none() && doublings > 0 && volume.is_ring() {
+            let calm = at_first.saturating_sub(*self.calm.get_or_insert(at_first));
+            let is_free = limit - there.min(limit) >= limit / FREE;
+            if is_free && BLOCK * calm >= volume.size() / CALM {
+                (exact, self.door) = (Some(Exact { first: None, doublings: 0 }), None);
+            }
+        }
         let mut kept = there;
         // A sample adds two at the most.
-        if there + 2 > limit {
-            let thinned = thinned(&volume.recorded);
-            match thinned.filter(|_| may_drop) {
+        if there + 2 > limit && self.waits() {
+            match thinned(&volume.recorded.points, doublings, &mut exact).filter(|_| may_drop) {
                 Some(thinned) => {
                     most = most.min(CORNERS);
                     (said.doublings, said.dropped) = (thinned.doublings, thinned.dropped);
                     (kept, last) = (thinned.left, thinned.last);
-                    self.door = None;
+                    (self.door, self.calm) = (None, None);
                 }
                 // There is no room, and nothing to make some of.
                 None if there < FEW => {
@@ -250,7 +291,8 @@ impl Noted {
                 None => return None,
             }
         }
-        let tolerance = TOLERANCE << said.doublings;
+        self.exact = exact;
+        let tolerance = TOLERANCE << exact.map_or(said.doublings, |exact| exact.doublings);
         let length = blocks(volume.length());
         let mut tail = Tail { points: last.into_iter().collect(), has_last: last.is_some() };
         let most_there = limit.saturating_sub(kept).min(most) + usize::from(last.is_some());
@@ -262,12 +304,18 @@ impl Noted {
                 self.waiting.push_front(arrival);
                 break;
             }
+            // From here on the line passes by all that arrives, however wrong its beginning is.
+            if let Some(Exact { first: first @ None, .. }) = &mut self.exact {
+                let to = tail.points.last().map_or(0, |point| point.block);
+                *first = (to > at_first).then_some(to);
+            }
         }
         let is_moved = tail.has_last && last != tail.points.first().copied();
         let from = usize::from(tail.has_last && !is_moved);
         said.kept = (kept - usize::from(is_moved)) as u16;
         said.points = tail.points.split_off(from);
-        (!said.points.is_empty() || !said.dropped.is_empty()).then_some(said)
+        let has_news = !said.points.is_empty() || !said.dropped.is_empty() || is_exact_again;
+        has_news.then_some(said)
     }
     /// The next arrival, as far as it lies before `length`.
     fn next_within(&mut self, length: u64) -> Option<Arrival> {
@@ -341,24 +389,45 @@ struct Thinned {
 }
 
 /// Doubles the tolerance until a quarter of the corners can go, so that those that are left stay
-/// within it of all that go. None where there are few.
-fn thinned(recorded: &Recorded) -> Option<Thinned> {
-    let points = &recorded.points;
-    if points.len() < FEW {
-        return None;
-    }
-    for doublings in recorded.doublings + 1..=DOUBLINGS_MAX {
-        let keeps = kept_within(points, TOLERANCE << doublings);
-        let left = keeps.iter().filter(|&&keeps| keeps).count();
-        if left <= points.len() * 3 / 4 {
-            let mut dropped = vec![0; points.len().div_ceil(8)];
-            for (i, _) in keeps.iter().enumerate().filter(|(_, keeps)| !**keeps) {
-                dropped[i / 8] |= 1 << (i % 8);
-            }
-            return Some(Thinned { doublings, dropped, left, last: points.last().copied() });
+/// within it of all that go. None where there are few. Of a recording whose end is more exact, that
+/// end alone, as long as it stays so.
+fn thinned(points: &[Point], doublings: u8, exact: &mut Option<Exact>) -> Option<Thinned> {
+    if let Some(Exact { first: Some(first), doublings: its }) = *exact {
+        let begins = points.partition_point(|point| point.block < first);
+        let thinned = thinned_from(points, begins, its + 1..=doublings);
+        if let Some(thinned) = thinned {
+            let its = Some(thinned.doublings).filter(|&its| its < doublings);
+            *exact = its.map(|its| Exact { first: Some(first), doublings: its });
+            return Some(Thinned { doublings, ..thinned });
         }
     }
-    None
+    *exact = None;
+    thinned_from(points, 0, doublings + 1..=DOUBLINGS_MAX)
+}
+
+/// The same of the corners from one on, with the tolerances that there may be.
+fn thinned_from(
+    points: &[Point],
+    first: usize,
+    mut doublings: RangeInclusive<u8>,
+) -> Option<Thinned> {
+    let of = &points[first..];
+    if of.len() < FEW {
+        return None;
+    }
+    doublings.find_map(|doublings| {
+        let keeps = kept_within(of, TOLERANCE << doublings);
+        let goes = keeps.iter().filter(|&&keeps| !keeps).count();
+        if of.len() - goes > of.len() * 3 / 4 {
+            return None;
+        }
+        let mut dropped = vec![0; points.len().div_ceil(8)];
+        for (i, _) in (first..).zip(&keeps).filter(|(_, keeps)| !**keeps) {
+            dropped[i / 8] |= 1 << (i % 8);
+        }
+        let (left, last) = (points.len() - goes, points.last().copied());
+        Some(Thinned { doublings, dropped, left, last })
+    })
 }
 
 /// Which corners have to stay, so that lines between these pass all others within the tolerance.

@@ -11,7 +11,8 @@
 use crate::api::{BLOCK, DiskIndex, EXTENT, RUN_MAX, Suspect, VolumeId, Zone};
 use crate::api::{KeptPolicy, Ownership};
 use crate::blocks::Blocks;
-use crate::change::{Change, Decoder, Encoder, SCATTERED_SIZE, policy_size, suspects_size};
+use crate::change::{Change, Decoder, Encoder, WATERMARK_SIZE, policy_size, suspects_size};
+use crate::described::Taken;
 use crate::facts::NUMBER_MAX;
 use crate::format;
 use crate::geometry::Geometry;
@@ -335,29 +336,16 @@ impl State {
             Zone::Inner => disk.middle()..disk.last,
         }
     }
-    /// Bytes that a checkpoint of this state takes at the most, however its
-    /// watermarks come to lie; but for extents that were written with holes, of which each
-    /// takes [`SCATTERED_SIZE`] more.
-    pub(crate) fn checkpoint_size_max(&self) -> u64 {
-        self.checkpoint_size_by(Volume::described_max)
+    /// What all volumes take. Cost: one look at each.
+    pub(crate) fn taken(&self) -> Taken {
+        let each = self.volumes.values().map(Volume::taken_of_checkpoint);
+        each.fold(Taken::default(), Taken::and)
     }
-    /// The same, without what is kept for longer names.
-    pub(crate) fn checkpoint_size_bare(&self) -> u64 {
-        self.checkpoint_size_by(Volume::described_bare)
-    }
-    fn checkpoint_size_by(&self, described: impl Fn(&Volume) -> u64) -> u64 {
-        let volumes = self
-            .volumes
-            .values()
-            .map(|volume| described(volume) + volume.extents() * WATERMARK_SIZE);
+    /// What a checkpoint takes beside its volumes.
+    pub(crate) fn taken_beside(&self) -> u64 {
         let suspects = self.suspects.iter().map(|list| suspects_size(list.len()));
         let fixed = (format::header::LEN + format::changes::LEN) as u64;
-        let policy = policy_size(self.policy.as_ref());
-        fixed + volumes.sum::<u64>() + suspects.sum::<u64>() + policy
-    }
-    /// Extents that were written with holes, and what they take in a checkpoint.
-    pub(crate) fn scattered_size(&self) -> u64 {
-        self.volumes.values().map(|volume| volume.scattered.len() as u64 * SCATTERED_SIZE).sum()
+        fixed + suspects.sum::<u64>() + policy_size(self.policy.as_ref())
     }
     /// The payload of a checkpoint: the changes that make this state from nothing.
     pub(crate) fn checkpoint(&self) -> Vec<u8> {
@@ -481,9 +469,6 @@ type BlocksOf = fn(&Volume, u32) -> Option<Blocks>;
 pub(crate) const NO_VOLUME: &str = "it changes a volume that is not there";
 pub(crate) const NO_EXTENT: &str = "it changes an extent that is not there";
 const NOWHERE: &str = "what was written of a volume has no place";
-
-/// What the watermark of an extent takes in a checkpoint.
-const WATERMARK_SIZE: u64 = 2;
 
 fn raise(volume: &mut Volume, index: u32, blocks: u16) -> Result<(), &'static str> {
     if blocks > BLOCKS {

@@ -15,24 +15,26 @@
 
 use crate::api::Ownership;
 use crate::api::{
-    BLOCK, CommitId, Disk, DiskIndex, EXTENT, Io, IoError, IoId, Location, Placement, Pool,
-    RUN_MAX, Space, Suspect, Times, VolumeId,
+    BLOCK, CommitId, Disk, DiskIndex, EXTENT, Io, IoError, IoId, Location, Placement, Pool, Space,
+    Suspect, VolumeId,
 };
 use crate::blocks::Blocks;
 use crate::building::{self, Building, Part, Reused};
 use crate::change::{
     Change, Encoder, SCATTERED_SIZE, growth_size, name_size, ownership_size, run_size,
-    thin_described, times_size, volume_size_max,
+    thin_described, volume_size_max,
 };
+use crate::described::Taken;
 use crate::error::StoreError;
 use crate::facts::NUMBER_MAX;
 use crate::format;
 use crate::frontier::Frontiers;
 use crate::geometry::{EXTENTS_MAX, Geometry};
+use crate::holdings::Holdings;
 use crate::label::{StoredProfile, profile_task};
 use crate::log::Log;
 use crate::moved::Moved;
-use crate::names::{REMOVED_NAME_MAX, is_volume_name};
+use crate::names::is_volume_name;
 use crate::recording::Recording;
 use crate::ring::{ring_described, ring_extents};
 use crate::runs::{Freed, Run, Wish};
@@ -65,15 +67,19 @@ pub struct Store {
     pub(crate) frontiers: Frontiers,
     /// Held places that thin rings have given up, of which nobody was told.
     pub(crate) vacated: Freed,
-    log: Log,
+    pub(crate) log: Log,
     pub(crate) staged: Staged,
     /// Extents with blocks that were written behind the end of what is recorded: no record has these
     /// blocks before the end has come so far.
     ahead: Extents,
     running: Option<Running>,
-    scattered: Scattered,
-    /// What a checkpoint takes at the most, but for extents with holes.
-    pub(crate) described: u64,
+    pub(crate) scattered: Scattered,
+    /// What the volumes take in a checkpoint: the sum, as it is kept with each change of one.
+    pub(crate) taken: Taken,
+    /// What each user and each group has.
+    pub(crate) holdings: Holdings,
+    /// See [`Store::walks`].
+    pub(crate) walks: u64,
     /// What arrives for volumes, and when.
     pub(crate) recording: Recording,
     /// What time it is, in nanoseconds since 1970, where the caller says so.
@@ -127,12 +133,11 @@ type Extents = BTreeMap<VolumeId, BTreeSet<u32>>;
 /// Extents that were written with holes, each of which takes
 /// [`SCATTERED_SIZE`] in a checkpoint.
 #[derive(Clone, Copy, Debug, Default)]
-struct Scattered {
+pub(crate) struct Scattered {
     /// As many as there is room for.
-    room: u64,
-    there: u64,
+    pub(crate) room: u64,
     /// Writes are under way that could leave so many more.
-    reserved: u64,
+    pub(crate) reserved: u64,
 }
 
 /// A commit on its way.
@@ -171,7 +176,9 @@ impl Store {
             ahead: Extents::new(),
             running: None,
             scattered: Scattered::default(),
-            described: 0,
+            taken: Taken::default(),
+            holdings: Holdings::default(),
+            walks: 0,
             recording: Recording::default(),
             clock: None,
             moved: Moved::default(),
@@ -183,7 +190,7 @@ impl Store {
             committed: CommitId::NONE,
             next: CommitId(1),
         };
-        store.count_scattered();
+        store.count_all();
         store
     }
 
@@ -458,8 +465,8 @@ impl Store {
         let before = volume.scattered.len() as u64;
         let recorded = volume.recorded_blocks(index);
         if volume.add(index, *blocks) {
-            self.scattered.there += volume.scattered.len() as u64;
-            self.scattered.there -= before;
+            self.taken.scattered += volume.scattered.len() as u64;
+            self.taken.scattered -= before;
             if volume.recorded_blocks(index) != recorded {
                 self.staged.written.entry(id).or_default().insert(index);
             }
@@ -474,7 +481,7 @@ impl Store {
     /// Where an extent has no place.
     pub fn note_full(&mut self, id: VolumeId) {
         let Some(volume) = self.state.volumes.get_mut(&id) else { return };
-        self.scattered.there -= volume.scattered.len() as u64;
+        self.taken.scattered -= volume.scattered.len() as u64;
         self.staged.unflushed.extend(volume.disks());
         let (recorded, ahead) = volume.fill();
         for (noted, more) in [(&mut self.staged.written, recorded), (&mut self.ahead, ahead)] {
@@ -483,43 +490,6 @@ impl Store {
                 noted.entry(id).or_default().append(&mut BTreeSet::from_iter(more));
             }
         }
-    }
-    /// Reserves room in the metadata for one more extent with holes. False where there is
-    /// none: then an extent must be written without holes.
-    pub fn reserve_scattered(&mut self) -> bool {
-        let Scattered { room, there, reserved } = &mut self.scattered;
-        let fits = *there + *reserved < *room;
-        *reserved += u64::from(fits);
-        fits
-    }
-    /// Gives back what [`Store::reserve_scattered`] reserved: writes that could leave holes
-    /// in the extent have ended.
-    ///
-    /// # Panics
-    /// Where nothing is reserved.
-    pub fn release_scattered(&mut self) {
-        let reserved = self.scattered.reserved.checked_sub(1);
-        self.scattered.reserved = reserved.expect("it was reserved");
-    }
-    /// Room for extents with holes: what a checkpoint has left, and half of it at the most,
-    /// so that scattered writes alone cannot keep volumes from being made.
-    pub(crate) fn count_scattered(&mut self) {
-        self.described = self.state.checkpoint_size_max();
-        self.scattered.there = self.state.scattered_size() / SCATTERED_SIZE;
-        self.count_room();
-    }
-    /// The same, where it is known what a checkpoint takes.
-    pub(crate) fn count_room(&mut self) {
-        let all = self.log.checkpoint_size().get();
-        let free = all.saturating_sub(BLOCK.get() + self.described + self.places_size());
-        self.scattered.room = free.min(all / 2) / SCATTERED_SIZE;
-    }
-    /// Bytes that are left in a checkpoint when so many more are taken.
-    pub(crate) fn room_for(&self, more: u64) -> u64 {
-        let Scattered { there, reserved, .. } = self.scattered;
-        let scattered = (there + reserved) * SCATTERED_SIZE;
-        let taken = self.described + scattered + self.places_size() + more;
-        self.log.checkpoint_size().get().saturating_sub(BLOCK.get() + taken)
     }
     /// Recorded data reaches up to byte `length` of a volume: raises the length
     /// (never lowers it, never beyond the size). The volume was written now.
@@ -683,7 +653,7 @@ impl Store {
         if free > records * 3 / 4 {
             return None;
         }
-        let size = self.described + self.scattered.there * SCATTERED_SIZE;
+        let size = self.described() + self.taken.scattered * SCATTERED_SIZE;
         let in_time = Bytes::new(size) * 2 + self.increment * 3;
         (size > self.increment.get() && free <= in_time).then(|| Building::new(size))
     }
@@ -748,56 +718,6 @@ impl Store {
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         self.failed().map_or(Ok(()), |(disk, error)| Err(StoreError::ReadOnly { disk, error }))
     }
-    /// Refuses `more` bytes of metadata, of volumes that are there, that might not fit. In a pool that an
-    /// earlier program has filled with names, which it counted as they are, these are.
-    pub(crate) fn check_metadata(&self, more: u64) -> Result<(), StoreError> {
-        let counted = self.state.checkpoint_size_max();
-        match self.check_needed(counted) {
-            Ok(()) => self.check_needed(counted + more),
-            Err(_) => self.check_needed(self.state.checkpoint_size_bare() + more),
-        }
-    }
-    /// Refuses `more` bytes that might not fit, with names as they count ([`REMOVED_NAME_MAX`]).
-    ///
-    /// [`REMOVED_NAME_MAX`]: crate::REMOVED_NAME_MAX
-    fn check_counted(&self, more: u64) -> Result<(), StoreError> {
-        self.check_needed(self.state.checkpoint_size_max() + more)
-    }
-    /// Refuses a checkpoint that takes so many bytes, and what is counted beside it.
-    fn check_needed(&self, described: u64) -> Result<(), StoreError> {
-        let Scattered { there, reserved, .. } = self.scattered;
-        let scattered = (there + reserved) * SCATTERED_SIZE;
-        let needed = Bytes::new(described + scattered + self.places_size()).round_up(BLOCK);
-        let room = self.log.checkpoint_size();
-        let full = StoreError::MetadataFull { needed, room, most: None };
-        if needed > room { Err(full) } else { Ok(()) }
-    }
-    /// Refuses names that might not fit, of volumes that are there. They become longer by `counted`
-    /// bytes as names count ([`REMOVED_NAME_MAX`]), and by `bare` as they are: of that a pool which an
-    /// earlier program has filled may have too little room.
-    ///
-    /// [`REMOVED_NAME_MAX`]: crate::REMOVED_NAME_MAX
-    pub(crate) fn check_names(&self, counted: i64, bare: i64) -> Result<(), StoreError> {
-        if let Ok(more @ 1..) = u64::try_from(counted) {
-            return self.check_counted(more);
-        }
-        match u64::try_from(bare) {
-            Ok(more @ 1..) => self.check_needed(self.state.checkpoint_size_bare() + more),
-            _ => Ok(()),
-        }
-    }
-    /// How many more volumes there is room for, each with a name of up to [`REMOVED_NAME_MAX`] bytes,
-    /// an owner, times, and an extent: room in the metadata, and one free extent for each on the first
-    /// disk, where the first one of a volume lies for which nothing else is said.
-    ///
-    /// [`REMOVED_NAME_MAX`]: crate::REMOVED_NAME_MAX
-    pub fn volumes_room(&self) -> u64 {
-        let described = volume_size_max(REMOVED_NAME_MAX, self.pool.disks.len(), 1, 1)
-            + format::owner::LEN as u64
-            + run_size(RUN_MAX)
-            + times_size(Some(Times::default()));
-        (self.room_for(0) / described).min(self.space_on(DiskIndex(0)).free / EXTENT)
-    }
     fn resolve(&self, disks: &[DiskIndex]) -> Result<Vec<DiskIndex>, StoreError> {
         let all = self.pool.disks.len();
         if disks.is_empty() {
@@ -839,10 +759,9 @@ impl Store {
         .collect()
     }
     pub(crate) fn stage(&mut self, change: Change) {
-        let freed = self.state.apply(&change).expect("a change that was checked applies");
+        let freed = self.change(change.volume(), |state| state.apply(&change));
         self.staged.freed.extend(freed);
         self.staged.push(change);
-        self.count_scattered();
     }
     /// The payload of a record.
     fn record(&self, staged: &Staged) -> Vec<u8> {

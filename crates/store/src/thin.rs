@@ -21,7 +21,6 @@
 use crate::api::{DiskIndex, EXTENT, VolumeId, Zone};
 use crate::change::{Change, PLACE_SIZE};
 use crate::error::StoreError;
-use crate::format;
 use crate::runs::{Freed, Run, Wish};
 use crate::state::{NO_EXTENT, NO_VOLUME, State};
 use crate::store::Store;
@@ -206,15 +205,7 @@ impl Store {
             "a record says first what was placed, then what was given up"
         );
         let change = Change::Placed { volume: id, index, run };
-        let runs = |store: &Self| {
-            let volume = &store.state.volumes[&id];
-            volume.slots[volume.slot_of(index).0].runs() as u64
-        };
-        let before = runs(self);
-        let freed = self.state.apply(&change).expect("a change that was checked applies");
-        let size = format::run::LEN as u64;
-        self.described = self.described + runs(self) * size - before * size;
-        self.count_room();
+        let freed = self.change(Some(id), |state| state.apply(&change));
         match counts {
             true => self.staged.push(change),
             false => self.staged.push_uncounted(change),

@@ -2,8 +2,10 @@
 
 use crate::common;
 use crate::common::{check, commit, disk, new_pool, open};
-use store::{Blocks, CommitId, IoKind, Placement};
-use units::Bytes;
+use store::{
+    BLOCK, Blocks, CommitId, CountedBy, EXTENT, Holding, IoKind, Ownership, Placement, Store,
+};
+use units::{Bytes, Duration};
 
 #[test]
 fn a_pool_is_made_used_closed_and_opened_again() {
@@ -142,4 +144,70 @@ fn a_number_that_was_lost_in_a_crash_is_not_given_out_again() {
     assert_eq!(store.volumes().len(), 3);
     assert!(given.iter().all(|id| id.0 < 6 << 24), "there are enough of them: {given:?}");
     assert!(check(&disks).findings.is_empty());
+}
+
+/// A change of one volume looks at none of the others: with a thousand of them a pool is not slower.
+#[test]
+fn a_change_of_a_volume_costs_no_look_at_all_volumes() {
+    let mut disks = new_pool(1, &[Bytes::mib(200), Bytes::mib(200)]);
+    let mut store = open(&mut disks).unwrap().store;
+    store.set_clock(1_790_000_000_000_000_000);
+    for number in 0..100 {
+        store.create(&format!("v{number}"), Bytes::ZERO, &Placement::default()).unwrap();
+    }
+    let (root, any) = (Ownership::ROOT, Placement::default());
+    let ring = store.create_ring("ring", Bytes::mib(32), &any, root).unwrap();
+    let thin = Placement { thin: true, ..Placement::default() };
+    let thin = store.create_ring("thin", Bytes::mib(32), &thin, root).unwrap();
+    store.keep_for(ring, Some(Duration::from_secs(60))).unwrap();
+    for round in 0..40 {
+        for id in [ring, thin] {
+            let extent = round * 16;
+            store.give_up(id, EXTENT * (extent + 16));
+            commit(&mut store, &mut disks);
+            for (disk, range) in store.take_vacated() {
+                let extents = (range.start / EXTENT)..(range.end / EXTENT);
+                extents.for_each(|extent| store.give_back_held(disk, EXTENT * extent));
+            }
+            store.place(id, extent).unwrap();
+            store.note_arrived(id, EXTENT * extent, EXTENT * (extent + 16));
+            store.note_written(id, extent, &Blocks::first(EXTENT));
+            store.note_length(id, EXTENT * (extent + 1));
+        }
+        let name = format!("w{round}");
+        let id = store.create(&name, Bytes::mib(2), &any).unwrap();
+        store.resize(id, Bytes::mib(3)).unwrap();
+        store.note_written(id, 0, &Blocks::first(BLOCK));
+        store.note_length(id, BLOCK);
+        let to = store.reserve(id, 0).unwrap();
+        store.relocate(id, 0, to).unwrap();
+        store.rename(&[(id, format!("renamed{round}"))], None).unwrap();
+        store.set_ownership(id, Ownership { uid: 7, ..root }).unwrap();
+        store.truncate(id, Bytes::ZERO).unwrap();
+        commit(&mut store, &mut disks);
+        store.delete(id).unwrap();
+        commit(&mut store, &mut disks);
+    }
+    // What somebody has is known without one as well.
+    let owned = Ownership { uid: 7, gid: 9, ..root };
+    let one = store.create_owned("one", Bytes::mib(2), &any, owned).unwrap();
+    store.create_owned("two", Bytes::mib(3), &any, owned).unwrap();
+    let has = |store: &Store, whose| {
+        let Holding { space, volumes } = store.holding(whose);
+        (space / EXTENT, volumes)
+    };
+    assert_eq!(has(&store, CountedBy::User(7)), (5, 2));
+    store.resize(one, Bytes::mib(4)).unwrap();
+    store.set_ownership(one, Ownership { gid: 10, ..owned }).unwrap();
+    assert_eq!([9, 10].map(|gid| has(&store, CountedBy::Group(gid))), [(3, 1), (4, 1)]);
+    assert_eq!([7, 8].map(|uid| has(&store, CountedBy::User(uid))), [(7, 2), (0, 0)]);
+    store.delete(one).unwrap();
+    assert_eq!(
+        (has(&store, CountedBy::User(7)), has(&store, CountedBy::Group(10))),
+        ((3, 1), (0, 0))
+    );
+    assert_eq!(store.walks(), 1, "when the pool was opened");
+    commit(&mut store, &mut disks);
+    store = open(&mut disks).unwrap().store;
+    assert_eq!(has(&store, CountedBy::User(7)), (3, 1));
 }

@@ -8,8 +8,8 @@
 
 use crate::common;
 use crate::common::{Cut, Disk, Random, commit, new_pool, open};
-use store::{BLOCK, Moment, Placement, Recorded, Store, VolumeId};
-use units::Bytes;
+use store::{BLOCK, Moment, Ownership, Placement, Recorded, Store, VolumeId};
+use units::{Bytes, Duration};
 
 const SECOND: i64 = 1_000_000_000;
 /// What a line may be off by, what arrives together, and roundings.
@@ -67,6 +67,69 @@ impl World {
         let (random, clock, oracle) = (Random::new(seed), NOON, Oracle::default());
         Self { random, disks, store, volume, clock, oracle }
     }
+    /// The same of a ring that keeps things for so many seconds.
+    fn ring(seed: u64, size: Bytes, keep: u64) -> Self {
+        let mut disks = new_pool(seed, &[size * 2 + Bytes::mib(64)]);
+        let mut store = open(&mut disks).unwrap().store;
+        let root = Ownership::ROOT;
+        let volume = store.create_ring("cam1", size, &Placement::default(), root).unwrap();
+        store.keep_for(volume, Some(Duration::from_secs(keep))).unwrap();
+        commit(&mut store, &mut disks);
+        let (random, clock, oracle) = (Random::new(seed), NOON, Oracle::default());
+        Self { random, disks, store, volume, clock, oracle }
+    }
+    fn start(&self) -> u64 {
+        self.store.volume(self.volume).unwrap().start().get()
+    }
+    /// Clips of three seconds at a rate of 60 kB/s, each after a pause, as long as this takes; what is
+    /// old is given up. What is told of what is held is as close as is said.
+    fn clips(&mut self, pauses: i64, during: i64) {
+        let until = self.clock + during;
+        while self.clock < until {
+            let pause = pauses + self.random.below(pauses.cast_unsigned() / 2).cast_signed();
+            for after in [pause, SECOND, SECOND] {
+                self.arrive_in_ring(after, 61_440);
+            }
+            self.commit(0);
+            if self.random.once_in(8) {
+                self.check_held();
+            }
+        }
+        self.check_held();
+    }
+    /// Some bytes each minute, without a pause.
+    fn steady(&mut self, during: i64) {
+        let until = self.clock + during;
+        while self.clock < until {
+            for _ in 0..10 {
+                self.arrive_in_ring(60 * SECOND, 102_400);
+            }
+            self.commit(0);
+        }
+        self.check_held();
+    }
+    fn arrive_in_ring(&mut self, after: i64, len: u64) {
+        self.store.set_clock(self.clock + after);
+        self.store.give_up_old(self.volume);
+        self.store.give_up(self.volume, Bytes::new(self.oracle.end() + len));
+        assert!(self.arrive(after, len));
+    }
+    fn check_held(&mut self) {
+        let start = self.start();
+        self.oracle.arrivals.retain(|(_, to, _)| *to > start);
+        let (recorded, within) = (self.recorded(), self.recorded().within());
+        let known = recorded.known().get();
+        for pair in self.oracle.arrivals.windows(2) {
+            let [(.., before), (from, to, at)] = pair else { unreachable!() };
+            // What comes at a steady rate is told to have come all the time.
+            let held = |place: &u64| (start..known).contains(place);
+            for place in [*from, to - BLOCK.get()].into_iter().filter(held) {
+                let told = recorded.time_at(Bytes::new(place)).expect("it is held");
+                let may_be = before - within..=at + within;
+                assert!(may_be.contains(&told), "{place}: {told}, {may_be:?}\n{recorded:?}");
+            }
+        }
+    }
     fn recorded(&self) -> &Recorded {
         self.store.volume(self.volume).unwrap().recorded()
     }
@@ -75,7 +138,7 @@ impl World {
         self.clock += after;
         let from = self.oracle.end();
         let to = from + len;
-        if to > self.store.volume(self.volume).unwrap().size().get() {
+        if to > self.store.volume(self.volume).unwrap().end().get() {
             return false;
         }
         self.store.set_clock(self.clock);
@@ -334,6 +397,44 @@ fn corners_are_bounded_and_become_less_exact() {
     }
     world.copy(0);
     assert_eq!(world.recorded(), &recorded);
+}
+
+/// One bad night makes a ring less exact, and not for good: when it has given up what it noted of that
+/// night, it is as exact as ever, and gives up what is older than it keeps things when it is.
+#[test]
+fn what_a_ring_notes_after_a_bad_night_is_exact_again() {
+    let hour = 3_600 * SECOND;
+    for opens in [false, true] {
+        let mut world = World::ring(1, Bytes::mib(256), 24 * 3_600);
+        let exact = world.recorded().within();
+        world.steady(6 * hour);
+        assert_eq!(world.recorded().within(), exact, "a good evening has no pauses");
+        world.clips(20 * SECOND, 6 * hour);
+        let coarse = world.recorded().within();
+        assert!(coarse > 20 * SECOND, "{coarse}");
+        if opens {
+            world.open_again();
+            assert_eq!(world.recorded().within(), coarse);
+        }
+        world.steady(36 * hour);
+        assert_eq!(world.recorded().within(), exact, "{:?}", world.recorded());
+        world.open_again();
+        assert_eq!(world.recorded().within(), exact);
+    }
+}
+
+/// Nights that are all bad: what is noted anew becomes less exact by itself, and not more and more.
+#[test]
+fn a_ring_that_is_never_exact_does_not_become_less_and_less_so() {
+    let hour = 3_600 * SECOND;
+    let mut world = World::ring(2, Bytes::mib(256), 6 * 3_600);
+    let mut most = 0;
+    for night in 0..24 {
+        world.clips(20 * SECOND, 3 * hour);
+        let within = world.recorded().within();
+        most = if night < 4 { within.max(most) } else { most };
+        assert!(within <= most * 2, "{night}: {within}, {most}");
+    }
 }
 
 /// To write over what is there moves no corner, and no clock makes none.

@@ -15,6 +15,7 @@ use files::{Device, FileMap, Next, Options, Output, Piece};
 use node::{Contract, DiskIndex, Error, HostTime, Op, StreamId, StreamStatus, Who};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
 use units::{Bytes, Duration, Instant, Lba};
 use wire::control as api;
@@ -36,6 +37,27 @@ struct State {
     calls: HashMap<u64, (StreamId, Callback)>,
     next_ticket: u64,
     stopping: bool,
+    /// Files that were found on it, and are to have a contract.
+    found: usize,
+    /// When there was a stream or such a file, as far as somebody looked.
+    used: Instant,
+}
+
+/// A device on which a file was found: it stays while this is held.
+pub struct Stays(Arc<Desk>);
+
+impl Deref for Stays {
+    type Target = Arc<Desk>;
+    fn deref(&self) -> &Arc<Desk> {
+        &self.0
+    }
+}
+
+impl Drop for Stays {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        (state.found, state.used) = (state.found.saturating_sub(1), engine::now());
+    }
 }
 
 /// A file under contract.
@@ -105,6 +127,19 @@ impl Desk {
         notes: Vec<String>,
         realtime: bool,
     ) -> io::Result<Arc<Self>> {
+        let spawn = |name, serve| std::thread::Builder::new().name(name).spawn(serve).map(drop);
+        Self::start_by(index, device, profile, options, notes, realtime, spawn)
+    }
+
+    fn start_by(
+        index: DiskIndex,
+        device: BlockDevice,
+        profile: Profile,
+        options: Options,
+        notes: Vec<String>,
+        realtime: bool,
+        mut spawn: impl FnMut(String, Box<dyn FnOnce() + Send>) -> io::Result<()>,
+    ) -> io::Result<Arc<Self>> {
         // One more than reads at once: where all of these hang, it still looks after the time.
         let (threads, capacity) =
             (profile.depth().clamp(1, files::READS_MAX) + 1, profile.capacity());
@@ -114,15 +149,42 @@ impl Desk {
             calls: HashMap::new(),
             next_ticket: 0,
             stopping: false,
+            found: 0,
+            used: engine::now(),
         };
         let (state, news) = (Mutex::new(state), Condvar::default());
         let desk = Arc::new(Self { index, device, notes, capacity, state, news });
         for number in 0..threads {
             let own = Arc::clone(&desk);
             let name = format!("files-{}-{number}", desk.device.name);
-            std::thread::Builder::new().name(name).spawn(move || own.serve(realtime))?;
+            if let Err(error) = spawn(name, Box::new(move || own.serve(realtime))) {
+                desk.stop(); // nobody else knows of the threads that there are
+                return Err(error);
+            }
         }
         Ok(desk)
+    }
+
+    /// It stays while this is held; none where its threads have been told to end.
+    pub fn stays(self: &Arc<Self>) -> Option<Stays> {
+        let mut state = self.state();
+        state.found += usize::from(!state.stopping);
+        (!state.stopping).then(|| Stays(Arc::clone(self)))
+    }
+
+    /// Ends its threads where nobody has used it for so long. True where it has done so.
+    pub fn leave(&self, now: Instant, after: Duration) -> bool {
+        let mut state = self.state();
+        if !state.open.is_empty() || state.found > 0 {
+            state.used = now;
+        }
+        let leaves = now >= state.used.saturating_add(after);
+        state.stopping |= leaves;
+        drop(state);
+        if leaves {
+            self.news.notify_all();
+        }
+        leaves
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -438,7 +500,7 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::files::given::Hands;
     use engine::HostFile;
@@ -447,6 +509,54 @@ mod tests {
 
     const STREAM: StreamId = StreamId(7);
     const BLOCK: Bytes = Bytes::kib(64);
+
+    pub fn profile() -> Profile {
+        let text = "kind = 'linear'\nsource = 'stated by the tests'\nconfidence = 'none'\n\
+                    capacity = '1GiB'\nflush = '2ms'\n[linear]\ndepth = 1\nlatency = '1ms'\n\
+                    read = { fixed = '200us', rate = '100MB/s' }\n\
+                    write = { fixed = '2ms', rate = '100MB/s' }\n";
+        Profile::parse(text).unwrap()
+    }
+
+    pub fn options() -> Options {
+        Options {
+            share_ppm: 900_000,
+            others: Duration::from_millis(1),
+            host_latency: Duration::ZERO,
+            gap: Duration::ZERO,
+            ride_out: Duration::ZERO,
+            memory: Bytes::mib(16),
+        }
+    }
+
+    pub fn device_called(name: &str) -> BlockDevice {
+        BlockDevice {
+            name: name.into(),
+            start: Bytes::ZERO,
+            size: Bytes::GIB,
+            scheduler: String::new(),
+            depth: 1,
+            longest: Bytes::MIB,
+        }
+    }
+
+    /// Threads of a desk that could not be started are in no list: nobody else would end them.
+    #[test]
+    fn a_desk_that_gets_no_thread_leaves_none() {
+        let mut threads = Vec::new();
+        let spawn = |name: String, serve: Box<dyn FnOnce() + Send>| {
+            if !threads.is_empty() {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            threads.push(std::thread::Builder::new().name(name).spawn(serve).unwrap());
+            Ok(())
+        };
+        let (device, notes) = (device_called("of-the-tests"), Vec::new());
+        let desk = Desk::start_by(DiskIndex(0), device, profile(), options(), notes, false, spawn);
+        assert!(desk.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock));
+        assert_eq!(threads.len(), 1);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
 
     /// A desk without threads, with one stream whose window is full and whose answer is due;
     /// None where no contract can be given on files of the temporary folder.
@@ -458,19 +568,7 @@ mod tests {
         place.close().unwrap();
         let hand = Arc::new(Hands::default()).free(0).unwrap();
         let file = Held::new(HostFile::take(given.into()).ok()?, &hand);
-        let text = "kind = 'linear'\nsource = 'stated by the tests'\nconfidence = 'none'\n\
-                    capacity = '1GiB'\nflush = '2ms'\n[linear]\ndepth = 1\nlatency = '1ms'\n\
-                    read = { fixed = '200us', rate = '100MB/s' }\n\
-                    write = { fixed = '2ms', rate = '100MB/s' }\n";
-        let profile = Profile::parse(text).unwrap();
-        let options = Options {
-            share_ppm: 900_000,
-            others: Duration::from_millis(1),
-            host_latency: Duration::ZERO,
-            gap: Duration::ZERO,
-            ride_out: Duration::ZERO,
-            memory: Bytes::mib(16),
-        };
+        let (profile, options) = (profile(), options());
         let piece = Piece { at: Bytes::ZERO, len: Bytes::mib(64), lba: Lba::default() };
         let map = FileMap::new(vec![piece], piece.len, profile.capacity()).unwrap();
         let mut device = Device::new(DiskIndex(0), profile, options);
@@ -495,17 +593,12 @@ mod tests {
             calls: HashMap::from([(0, (STREAM, callback))]),
             next_ticket: 1,
             stopping: false,
+            found: 0,
+            used: engine::now(),
         };
         Some(Desk {
             index: DiskIndex(0),
-            device: BlockDevice {
-                name: "of-the-tests".into(),
-                start: Bytes::ZERO,
-                size: Bytes::GIB,
-                scheduler: String::new(),
-                depth: 1,
-                longest: Bytes::MIB,
-            },
+            device: device_called("of-the-tests"),
             notes: Vec::new(),
             capacity: Bytes::GIB,
             state: Mutex::new(state),

@@ -2,12 +2,15 @@
 //! all else to the pool.
 
 use super::{FIRST_DEVICE, FIRST_STREAM, Files};
+use crate::certificate::Kept;
 use crate::pool::{
     Bell, Callback, Chunk, Description, HostLateness, OpenedWindow, Pieces, Pool, Room,
 };
+use crate::tokens;
 use node::{
-    Capacity, DiskIndex, Error, HandleId, HostTime, Op, Opening, Ownership, Policy, Priority,
-    Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who, Wish, WriteRange,
+    Capacity, CountedBy, DiskIndex, Error, HandleId, Holding, HostTime, Op, Opening, Ownership,
+    Policy, Priority, Promise, Status, StreamId, StreamStatus, Terms, VolumeId, VolumeStatus, Who,
+    Wish, WriteRange,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,6 +26,8 @@ pub struct Together {
     pub in_real_time: bool,
     /// What the host does not grant the daemon, beside what it does not grant the pool.
     pub warnings: Vec<String>,
+    /// What TLS is served with.
+    pub certificate: Option<Arc<Kept>>,
 }
 
 impl Pool for Together {
@@ -108,6 +113,10 @@ impl Pool for Together {
 
     fn volume_id(&self, name: &str) -> Option<VolumeId> {
         self.pool.volume_id(name)
+    }
+
+    fn holding(&self, whose: CountedBy) -> Holding {
+        self.pool.holding(whose)
     }
 
     fn stream(&self, id: StreamId) -> Option<StreamStatus> {
@@ -206,6 +215,8 @@ impl Pool for Together {
     }
 
     fn warnings(&self) -> Vec<String> {
-        [self.pool.warnings(), self.warnings.clone()].concat()
+        let expires = self.certificate.as_ref().and_then(|kept| kept.warning(tokens::now()));
+        let own = self.warnings.iter().cloned().chain(expires);
+        self.pool.warnings().into_iter().chain(own).collect()
     }
 }

@@ -7,7 +7,7 @@
 
 use super::{Holder, Peer, Quotas};
 use crate::pool::{Ask, Coming};
-use node::{Access, Op, Ownership, Status, VolumeStatus};
+use node::{Access, CountedBy, Op, Ownership, Status, VolumeStatus};
 use units::Bytes;
 use wire::{Code, Problem};
 
@@ -116,13 +116,15 @@ impl Quotas {
     fn has_room(&self, more: &More, own: bool, ask: &Ask) -> Result<(), Box<Problem>> {
         let user = (!more.is_users).then_some(Holder::User(more.whose.uid));
         let group = (!own).then_some(Holder::Group(more.whose.gid));
-        let mut status = None;
         for holder in user.into_iter().chain(group) {
             let limits = self.limits(holder);
             if limits.space_bytes.is_none() && limits.volumes.is_none() {
                 continue; // there is nothing to be counted
             }
-            let has = Held::by(holder, status.get_or_insert_with(|| ask.0.status()));
+            let has = ask.0.holding(match holder {
+                Holder::User(uid) => CountedBy::User(uid),
+                Holder::Group(gid) => CountedBy::Group(gid),
+            });
             let space = Bytes::new(has.space.get().saturating_add(more.what.space.get()));
             let volumes = has.volumes + more.what.volumes;
             if let Some(most) = limits.space_bytes

@@ -706,6 +706,18 @@ impl Pool for Fake {
         self.state().found(name).map(|volume| VolumeId(volume.number))
     }
 
+    fn holding(&self, whose: CountedBy) -> Holding {
+        let is_theirs = |volume: &VolumeStatus| match whose {
+            CountedBy::User(uid) => volume.ownership.uid == uid,
+            CountedBy::Group(gid) => volume.ownership.gid == gid,
+        };
+        let volumes = self.status().volumes.into_iter().filter(is_theirs);
+        volumes.fold(Holding::default(), |sum, volume| Holding {
+            space: sum.space + volume.size,
+            volumes: sum.volumes + 1,
+        })
+    }
+
     fn terms(&self, volume: &str, wish: &Wish) -> Option<Terms> {
         let state = self.state();
         state.volumes.get(volume).filter(|_| !state.hides_terms)?;

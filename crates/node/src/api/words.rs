@@ -13,8 +13,8 @@ pub use sched::{
     Admission, BrokenOdds, Chance, PolicyKind as Policy, Setting as PolicySetting, SettingUnit,
     WrongSetting,
 };
-pub use store::{Blocks, DiskIndex, Moment, Ownership, Placement, Recorded};
-pub use store::{Stretches, Times, Written, Zone};
+pub use store::{Blocks, DiskIndex, Holding, Moment, Ownership, Placement, Recorded};
+pub use store::{CountedBy, Stretches, Times, Written, Zone};
 use units::{Bytes, Direction, Duration};
 
 /// Chosen by the caller of an operation; comes back with its result.

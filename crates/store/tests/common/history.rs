@@ -289,6 +289,10 @@ impl World {
                 55 if self.interrupted => self.restart()?,
                 _ => self.io()?,
             }
+            assert!(
+                self.store.is_counted(),
+                "what is kept of the sizes of volumes is what they are"
+            );
         }
         Ok(())
     }

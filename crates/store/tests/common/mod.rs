@@ -347,6 +347,7 @@ pub fn commit(store: &mut store::Store, disks: &mut [Disk]) -> bool {
         let result = disks[io.disk.as_usize()].do_io(&io.kind);
         store.done(io.id, result);
     }
+    assert!(store.is_counted(), "what is kept of the sizes of volumes is what they are");
     started
 }
 
