@@ -65,6 +65,8 @@ reader = slackline.open("live", **options())
 # One that waits for bytes that do not come.
 threading.Thread(target=reader.read, args=(1 << 20,), daemon=True).start()
 main = threading.get_ident()
+# Whoever runs this in the background may have had it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def interrupt():
