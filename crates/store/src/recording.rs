@@ -1,9 +1,10 @@
 //! Notes when volumes are recorded, and makes few corners of it while it goes on.
 //!
 //! Bytes arrive, and the store is told so at once; what of them a commit covers becomes a part of
-//! the volume's line of time with that commit ([`Recorded`]). A line goes on as long as a straight
-//! one passes every arrival within the tolerance (the swinging door of Bristol, "Swinging door
-//! trending", 1990; but the end of a line is put into the door, so that errors do not add up).
+//! the volume's line of time with that commit ([`Recorded`](crate::recorded::Recorded)). A line
+//! goes on as long as a straight one passes every arrival within the tolerance (the swinging door of
+//! Bristol, "Swinging door trending", 1990; but the end of a line is put into the door, so that
+//! errors do not add up).
 //! Otherwise a corner is made. Where nothing came for [`PAUSE`], or the clock was set back, the
 //! line breaks.
 //!
