@@ -37,7 +37,6 @@ use crate::volumes::slack::in_slack;
 use crate::volumes::writes::{Claim, End, Extent};
 use crate::work::{Owner, Part, Work};
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -50,7 +49,7 @@ use units::{Bytes, Duration, Instant, Lba};
 pub(crate) struct BestEffort {
     operations: ByKey<Operation>,
     /// Pieces of writes that have not ended.
-    pieces: BTreeMap<Claim, Piece>,
+    pieces: ByKey<Piece, Claim>,
     line: Line,
     readers: Readers,
     behind: Behind,
@@ -585,7 +584,7 @@ impl BestEffort {
         }
         if !waits_long {
             for before in core.writes.before(extent, claim) {
-                let before = &self.pieces[&before];
+                let before = &self.pieces[before];
                 before.commands.iter().for_each(|&id| core.lift(now, id, extent.0));
             }
         }
@@ -593,10 +592,10 @@ impl BestEffort {
 
     /// Nobody is before this piece: whatever must be done first, or it itself.
     fn begin(&mut self, core: &mut Core, now: Instant, claim: Claim) {
-        if self.is_too_late_for(self.pieces[&claim].operation) {
+        if self.is_too_late_for(self.pieces[claim].operation) {
             return self.write_piece(core, now, claim);
         }
-        let piece = &self.pieces[&claim];
+        let piece = &self.pieces[claim];
         if piece.clears {
             return self.begin_to_clear(core, now, claim);
         }
@@ -649,7 +648,7 @@ impl BestEffort {
 
     /// All is done that had to be done before.
     fn write_piece(&mut self, core: &mut Core, now: Instant, claim: Claim) {
-        let operation = self.pieces[&claim].operation;
+        let operation = self.pieces[claim].operation;
         if self.is_too_late_for(operation) {
             self.operation(operation).fails(Error::ShuttingDown);
             self.piece(claim).failed = true;
@@ -680,7 +679,7 @@ impl BestEffort {
         action: DiskAction,
         part: Part,
     ) {
-        let operation = self.pieces[&claim].operation;
+        let operation = self.pieces[claim].operation;
         let class = self.class_of(core, operation, disk, &action);
         let owner = Owner::Piece { operation, part };
         let operation = self.operation(operation);
@@ -810,7 +809,7 @@ impl BestEffort {
 
     /// A piece of a write has ended: those that waited for it begin.
     fn end_piece(&mut self, core: &mut Core, now: Instant, claim: Claim, end: End) {
-        let piece = self.pieces.remove(&claim).expect("a piece ends once");
+        let piece = self.pieces.remove(claim).expect("a piece ends once");
         let free = core.writes.end(&mut core.store, piece.extent, claim, end);
         let (volume, index) = piece.extent;
         if end == End::Written && piece.span.is_some() {
@@ -918,6 +917,6 @@ impl BestEffort {
     }
 
     fn piece(&mut self, claim: Claim) -> &mut Piece {
-        self.pieces.get_mut(&claim).expect("a piece of a write that has not ended")
+        self.pieces.get_mut(claim).expect("a piece of a write that has not ended")
     }
 }

@@ -6,32 +6,33 @@
 //! Invariant: `places` has the place of each thing that is in `things`, and `vacant` all others.
 
 use alloc::vec::Vec;
+use core::fmt::Debug;
 use core::ops::{Index, RangeBounds};
 use sched::Sorted;
 
 /// Things by key.
 #[derive(Clone, Debug)]
-pub struct ByKey<T> {
+pub struct ByKey<T, K = u64> {
     things: Vec<Option<T>>,
     vacant: Vec<u32>,
-    places: Sorted<u64, u32>,
+    places: Sorted<K, u32>,
 }
 
-impl<T> Default for ByKey<T> {
+impl<T, K> Default for ByKey<T, K> {
     fn default() -> Self {
         Self { things: Vec::new(), vacant: Vec::new(), places: Sorted::default() }
     }
 }
 
-impl<T> ByKey<T> {
+impl<T, K: Copy + Ord + Debug> ByKey<T, K> {
     /// Puts one in.
     ///
     /// # Panics
     /// Where the key is in use.
-    pub fn insert(&mut self, key: u64, thing: T) {
+    pub fn insert(&mut self, key: K, thing: T) {
         let place = self.vacant.pop().unwrap_or(self.things.len() as u32);
         let before = self.places.insert(key, place);
-        assert!(before.is_none(), "key {key} is in use");
+        assert!(before.is_none(), "key {key:?} is in use");
         match self.things.get_mut(place as usize) {
             Some(free) => *free = Some(thing),
             None => self.things.push(Some(thing)),
@@ -39,25 +40,36 @@ impl<T> ByKey<T> {
     }
 
     /// Takes one out.
-    pub fn remove(&mut self, key: u64) -> Option<T> {
+    pub fn remove(&mut self, key: K) -> Option<T> {
         let place = self.places.remove(key)?;
         self.vacant.push(place);
         self.things[place as usize].take()
     }
 
     /// The one of this key.
-    pub fn get(&self, key: u64) -> Option<&T> {
+    pub fn get(&self, key: K) -> Option<&T> {
         self.places.get(key).map(|&place| self.at(place))
     }
 
     /// The same, to change.
-    pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
+    pub fn get_mut(&mut self, key: K) -> Option<&mut T> {
         let place = *self.places.get(key)?;
         self.things[place as usize].as_mut()
     }
 
+    /// The one of this key to change, made where there was none.
+    pub fn or_default(&mut self, key: K) -> &mut T
+    where
+        T: Default,
+    {
+        if self.places.get(key).is_none() {
+            self.insert(key, T::default());
+        }
+        self.get_mut(key).expect("just put in")
+    }
+
     /// Those of these keys, by key.
-    pub fn range(&self, keys: impl RangeBounds<u64>) -> impl DoubleEndedIterator<Item = (u64, &T)> {
+    pub fn range(&self, keys: impl RangeBounds<K>) -> impl DoubleEndedIterator<Item = (K, &T)> {
         self.places.range(keys).map(|(key, &place)| (key, self.at(place)))
     }
 
@@ -81,9 +93,9 @@ impl<T> ByKey<T> {
     }
 }
 
-impl<T> Index<u64> for ByKey<T> {
+impl<T, K: Copy + Ord + Debug> Index<K> for ByKey<T, K> {
     type Output = T;
-    fn index(&self, key: u64) -> &T {
+    fn index(&self, key: K) -> &T {
         self.get(key).expect("a key that is known")
     }
 }

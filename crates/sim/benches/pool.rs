@@ -6,10 +6,14 @@
 //! For each kind of call: how many, the median, the 99.9th percentile and the largest, of
 //! the time on the processor. That holds the machine's interrupts, too: one in a thousand calls has one,
 //! which is the 99.9th percentile. So each scene is played [`TIMES`] times. It is the same each time, call by
-//! call (its time is simulated), and the time of a call is the smallest that it took. What must not grow with
-//! the number of streams stands beside itself. `cargo bench -p slackline-sim --bench pool`;
-//! `SLACKLINE_QUICK` in the environment: a short run, which shows that it runs and nothing
-//! else.
+//! call (its time is simulated), and the time of a call is the smallest that it took.
+//!
+//! What must not grow with the number of streams stands beside itself, and at the end as a ratio. More
+//! streams also make a larger part of the calls those of streams, which take longer than best effort's,
+//! however many streams there are. So the last lines compare the same mix of calls: the times with few
+//! streams, each kind of call as often as with most.
+//! `cargo bench -p slackline-sim --bench pool`; `SLACKLINE_QUICK` in the environment: a short run, which
+//! shows that it runs and nothing else.
 #![allow(clippy::print_stdout)] // the figures are the result
 
 use disk::Profile;
@@ -46,6 +50,12 @@ const PROFILE: &str = r#"
     read = { fixed = "0.02ms", rate = "3GB/s" }
     write = { fixed = "0.02ms", rate = "3GB/s" }
 "#;
+
+/// The locks, and whether each is a disk's.
+const LOCKS: [(&str, bool); 2] = [("the pool's lock", false), ("a disk's lock", true)];
+
+/// The nanoseconds that calls took, by their kind, in order.
+type Times = BTreeMap<&'static str, Vec<u64>>;
 
 /// Nanoseconds that this thread has had on a processor.
 fn on_processor() -> u64 {
@@ -412,7 +422,7 @@ fn play(streams: u64, span: Duration) -> Vec<(&'static str, u64)> {
 }
 
 /// The times of each kind of call, in order.
-fn measure(streams: u64, span: Duration) -> BTreeMap<&'static str, Vec<u64>> {
+fn measure(streams: u64, span: Duration) -> Times {
     let mut calls = play(streams, span);
     for _ in 1..TIMES {
         let again = play(streams, span);
@@ -422,7 +432,7 @@ fn measure(streams: u64, span: Duration) -> BTreeMap<&'static str, Vec<u64>> {
             *least = (*least).min(took);
         }
     }
-    let mut times: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+    let mut times = Times::new();
     for (kind, took) in calls {
         times.entry(kind).or_default().push(took);
     }
@@ -445,24 +455,73 @@ fn row(what: &str, streams: u64, times: &[u64]) {
     println!("{what:28} {streams:>7} {count:>9} {median:>9} {high:>10} {largest:>11}");
 }
 
+/// The times of a lock's calls by kind, where each kind comes as often as in `mix`: what `per_mille` of the
+/// calls do not exceed.
+fn at_in_mix<'a>(
+    times: impl Iterator<Item = (&'a &'static str, &'a Vec<u64>)>,
+    mix: &Times,
+    per_mille: usize,
+) -> u64 {
+    let mut weighed = Vec::new();
+    for (kind, times) in times {
+        let weight = mix.get(kind).map_or(0, Vec::len) as f64 / times.len() as f64;
+        weighed.extend(times.iter().map(|&time| (time, weight)));
+    }
+    weighed.sort_unstable_by_key(|&(time, _)| time);
+    let all: f64 = weighed.iter().map(|(_, weight)| weight).sum();
+    let mut left = all * per_mille as f64 / 1000.0;
+    for &(time, weight) in &weighed {
+        left -= weight;
+        if left <= 0.0 {
+            return time;
+        }
+    }
+    weighed.last().expect("one call at least").0
+}
+
+/// How often longer each time is with most streams than with fewest.
+fn show_growth(few: &Times, most: &Times) {
+    let ratio = |few: u64, most: u64| format!("{:.2}", most as f64 / few.max(1) as f64);
+    println!();
+    println!("{:40} {:>9} {:>10}", "with most streams / with fewest", "median", "99.9 %");
+    for (lock, is_disk) in LOCKS {
+        let of = |times: &Times| held(times, is_disk);
+        let (few_held, most_held) = (of(few), of(most));
+        let each = [500, 999].map(|part| ratio(at(&few_held, part), at(&most_held, part)));
+        println!("{lock:40} {:>9} {:>10}", each[0], each[1]);
+        let each = [500, 999].map(|part| {
+            let few = few.iter().filter(|(kind, _)| is_of_disk(kind) == is_disk);
+            ratio(at_in_mix(few, most, part), at(&most_held, part))
+        });
+        println!("{:40} {:>9} {:>10}", format!("{lock}, same mix of calls"), each[0], each[1]);
+    }
+}
+
+/// The times of all calls under a lock, in order.
+fn held(times: &Times, is_disk: bool) -> Vec<u64> {
+    let of = times.iter().filter(|(kind, _)| is_of_disk(kind) == is_disk);
+    let mut held: Vec<u64> = of.flat_map(|(_, times)| times).copied().collect();
+    held.sort_unstable();
+    held
+}
+
 fn main() {
     let quick = std::env::var_os("SLACKLINE_QUICK").is_some();
-    let (counts, span): (&[u64], _) = match quick {
-        true => (&[10], Duration::from_millis(200)),
-        false => (&[10, 100, 1_000], Duration::from_secs(2)),
+    // Few streams make few calls: they are watched for longer.
+    let scenes: &[(u64, u64)] = match quick {
+        true => &[(10, 200), (20, 200)],
+        false => &[(10, 12_000), (100, 4_000), (1_000, 2_000)],
     };
-    let all: Vec<_> = counts.iter().map(|&streams| (streams, measure(streams, span))).collect();
+    let of = |&(streams, ms)| (streams, measure(streams, Duration::from_millis(ms)));
+    let all: Vec<_> = scenes.iter().map(of).collect();
     println!();
     println!(
         "{:28} {:>7} {:>9} {:>9} {:>10} {:>11}",
         "", "streams", "calls", "median", "99.9 %", "largest"
     );
-    for (lock, is_disk) in [("the pool's lock", false), ("a disk's lock", true)] {
+    for (lock, is_disk) in LOCKS {
         for (streams, times) in &all {
-            let held = times.iter().filter(|(kind, _)| is_of_disk(kind) == is_disk);
-            let mut held: Vec<u64> = held.flat_map(|(_, times)| times).copied().collect();
-            held.sort_unstable();
-            row(lock, *streams, &held);
+            row(lock, *streams, &held(times, is_disk));
         }
     }
     println!();
@@ -474,4 +533,5 @@ fn main() {
             }
         }
     }
+    show_growth(&all[0].1, &all[all.len() - 1].1);
 }

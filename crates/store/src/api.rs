@@ -1,6 +1,7 @@
 //! The words that cross the seam between `store` and whoever does its I/O.
 
 use crate::blocks::Blocks;
+use crate::numbered::Number;
 pub use crate::sizes::{BLOCK, EXTENT, RUN_MAX};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -405,4 +406,13 @@ pub struct NewDisk {
     /// The disk's measured profile, kept as it is; at most
     /// [`PROFILE_MAX`](crate::PROFILE_MAX).
     pub profile: Vec<u8>,
+}
+
+impl Number for VolumeId {
+    fn number(self) -> u64 {
+        self.0
+    }
+    fn from_number(number: u64) -> Self {
+        Self(number)
+    }
 }

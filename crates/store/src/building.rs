@@ -149,13 +149,13 @@ impl Building {
                     self.reached = Reached::All;
                     self.left
                 }
-                Some((&id, volume)) if id > next || of_it.is_none() => {
+                Some((id, volume)) if id > next || of_it.is_none() => {
                     self.check(volume)?;
                     State::describe(volume, &mut encoder);
                     self.reached = Reached::Volume(id, Some(0));
                     volume.described_max()
                 }
-                Some((&id, volume)) => {
+                Some((id, volume)) => {
                     let from = of_it.unwrap_or(0);
                     let extents = volume.written.len() as u32;
                     let most = u32::try_from((self.left - until) / 2).unwrap_or(u32::MAX).max(1);

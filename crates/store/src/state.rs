@@ -17,6 +17,7 @@ use crate::facts::NUMBER_MAX;
 use crate::format;
 use crate::geometry::Geometry;
 use crate::names::{below_number, is_volume_name, number_in};
+use crate::numbered::Numbered;
 use crate::ring;
 use crate::runs::{FreeMap, Freed, Run};
 use crate::volume::{BLOCKS, Volume};
@@ -30,7 +31,7 @@ use units::Bytes;
 /// The volumes of a pool and the extents that they leave free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
-    pub(crate) volumes: BTreeMap<VolumeId, Volume>,
+    pub(crate) volumes: Numbered<VolumeId, Volume>,
     names: BTreeMap<String, VolumeId>,
     pub(crate) next_volume: VolumeId,
     pub(crate) free: Vec<FreeMap>,
@@ -48,7 +49,7 @@ impl State {
         let free = disks.iter().map(|disk| FreeMap::new(disk.first..disk.last)).collect();
         let rooms = disks.iter().map(|disk| disk.checkpoint_size().get());
         Self {
-            volumes: BTreeMap::new(),
+            volumes: Numbered::default(),
             names: BTreeMap::new(),
             next_volume: VolumeId(1),
             extents_max: rooms.min().unwrap_or(0) / WATERMARK_SIZE,
@@ -448,7 +449,7 @@ impl State {
             freed.extend(self.apply(&change)?);
         }
         self.give_back(freed);
-        let highest = self.volumes.last_key_value().map(|(id, _)| *id);
+        let highest = self.volumes.last_key();
         if decoder.next_volume < self.next_volume || highest >= Some(decoder.next_volume) {
             return Err("a volume's number comes back");
         }

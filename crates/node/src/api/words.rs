@@ -284,3 +284,12 @@ pub struct ContractRoom {
     /// Memory.
     pub memory: Bytes,
 }
+
+impl store::Number for StreamId {
+    fn number(self) -> u64 {
+        self.0
+    }
+    fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+}

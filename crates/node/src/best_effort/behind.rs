@@ -290,7 +290,7 @@ impl BestEffort {
     /// its pieces waits for another write, which may be of another priority, and wait for long.
     pub(super) fn may_be_behind(&mut self, core: &Core, id: u64, first: Claim) {
         let mut pieces = self.pieces.range(first..);
-        let waits = |(&claim, piece): (&Claim, &Piece)| !core.writes.may_start(piece.extent, claim);
+        let waits = |(claim, piece): (Claim, &Piece)| !core.writes.may_start(piece.extent, claim);
         if let (false, Some(operation)) = (pieces.any(waits), self.operations.get(id)) {
             self.behind.later.insert((operation.uid, id));
         }
@@ -345,7 +345,7 @@ impl BestEffort {
             return None;
         }
         let is_behind =
-            |claim: &Claim| *claim < came && self.behind.has(self.pieces[claim].operation);
+            |claim: &Claim| *claim < came && self.behind.has(self.pieces[*claim].operation);
         let found = core.writes.claims_in(extent, range).find(is_behind);
         found.or_else(|| self.ended_in_part(core, extent, range, came))
     }
@@ -374,7 +374,7 @@ impl BestEffort {
         theirs.find_map(|operation| {
             let mut pieces = self.pieces.range(..came);
             let own = pieces.find(|(_, piece)| piece.operation == *operation);
-            own.map(|(&claim, _)| claim).or_else(|| self.zeros_for(volume, *operation))
+            own.map(|(claim, _)| claim).or_else(|| self.zeros_for(volume, *operation))
         })
     }
 
@@ -408,7 +408,7 @@ impl BestEffort {
         let Some(claim) = before else { return Some(reading) };
         if reading.lifts {
             let volume = reading.extent.0;
-            self.pieces[&claim].commands.iter().for_each(|&id| core.lift(now, id, volume));
+            self.pieces[claim].commands.iter().for_each(|&id| core.lift(now, id, volume));
         }
         self.behind.reads.entry(claim).or_default().push(reading);
         None
@@ -623,7 +623,7 @@ impl BestEffort {
         }
         let is_late = |this: &Self, reading: &Reading, claim: Claim| {
             let asked = this.operations[reading.operation].kept.arrived();
-            this.pieces[&claim].operation == operation && asked <= before
+            this.pieces[claim].operation == operation && asked <= before
         };
         self.end_reads(core, now, &error, is_late);
     }

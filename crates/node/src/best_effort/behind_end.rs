@@ -86,7 +86,7 @@ impl BestEffort {
     /// The disk has failed on this piece, so that its blocks may hold anything. Who has written to one of them
     /// and is not answered yet fails, too: in the block of the end, zeros come in the place of his bytes.
     pub(super) fn may_be_anything(&mut self, core: &mut Core, failed: Claim, error: &Error) {
-        let Piece { operation: own, extent, ref blocks, .. } = self.pieces[&failed];
+        let Piece { operation: own, extent, ref blocks, .. } = self.pieces[failed];
         let (volume, at, blocks) = (extent.0, EXTENT * extent.1, blocks.clone());
         core.writes.ends.may_be_anything(
             &core.store,
@@ -125,7 +125,7 @@ impl BestEffort {
         let is_it = |waits: &Waits| matches!(waits, Waits::Operation(waiting) if *waiting == id);
         let clears = |piece: &Piece| piece.clears && piece.extent.0 == volume;
         self.waiting_for_zeros(volume).find(|waits| is_it(waits))?;
-        self.pieces.iter().find(|(_, piece)| clears(piece)).map(|(&claim, _)| claim)
+        self.pieces.range(..).find(|(_, piece)| clears(piece)).map(|(claim, _)| claim)
     }
 
     fn waiting_for_zeros(&self, volume: VolumeId) -> impl Iterator<Item = &Waits> {
@@ -168,8 +168,8 @@ impl BestEffort {
 
     /// Nobody else writes the block of this claim: it is read and written, where that is needed yet.
     pub(super) fn begin_to_clear(&mut self, core: &mut Core, now: Instant, claim: Claim) {
-        let (volume, index) = self.pieces[&claim].extent;
-        let blocks = self.pieces[&claim].blocks.clone();
+        let (volume, index) = self.pieces[claim].extent;
+        let blocks = self.pieces[claim].blocks.clone();
         let block = EXTENT * index + blocks.start;
         let unclear = core.writes.ends.unclear(&core.store, volume);
         let Some((_, end)) = unclear.filter(|(hiding, _)| *hiding == block) else {

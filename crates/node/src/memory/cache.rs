@@ -36,7 +36,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::num::NonZeroU32;
 use core::ops::Range;
-use store::VolumeId;
+use store::{Numbered, VolumeId};
 use units::Bytes;
 
 /// A block that is cached.
@@ -92,7 +92,7 @@ struct Taken {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cache {
-    volumes: BTreeMap<VolumeId, OnVolume>,
+    volumes: Numbered<VolumeId, OnVolume>,
     /// By their numbers.
     blocks: BTreeMap<u64, Block>,
     /// All blocks: of each user by when they were used.
@@ -263,7 +263,7 @@ impl Cache {
         range: &Range<Bytes>,
         is_ahead: bool,
     ) {
-        let on = self.volumes.entry(volume).or_default();
+        let on = self.volumes.or_default(volume);
         on.longest = on.longest.max(range.end - range.start);
         on.coming.insert((range.start, operation), Coming { end: range.end, is_ahead });
     }

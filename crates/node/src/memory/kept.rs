@@ -26,7 +26,7 @@ use crate::memory::rooms::Room;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
-use store::VolumeId;
+use store::{Numbered, VolumeId};
 use units::{Bytes, Instant};
 
 /// A block that is kept.
@@ -97,7 +97,7 @@ struct Pin {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
-    volumes: BTreeMap<VolumeId, OnVolume>,
+    volumes: Numbered<VolumeId, OnVolume>,
     /// All blocks: by interval, volume and start.
     order: BTreeSet<(Bytes, VolumeId, Bytes)>,
     /// By where the room begins.
@@ -118,7 +118,7 @@ pub(crate) struct Kept {
 impl Kept {
     /// A stream is open on the volume.
     pub(crate) fn opened(&mut self, volume: VolumeId, stream: StreamId) {
-        self.volumes.entry(volume).or_default().streams.insert(stream);
+        self.volumes.or_default(volume).streams.insert(stream);
     }
 
     /// It is not any more, or will ask for nothing more.

@@ -6,8 +6,8 @@
 
 use crate::api::StreamId;
 use crate::streams::stream::Stream;
-use alloc::collections::{BTreeMap, BTreeSet};
-use store::VolumeId;
+use alloc::collections::BTreeSet;
+use store::{Numbered, VolumeId};
 
 /// Streams that are open on one volume.
 #[derive(Clone, Debug, Default)]
@@ -18,15 +18,15 @@ struct OnVolume {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streams {
-    all: BTreeMap<StreamId, Stream>,
-    volumes: BTreeMap<VolumeId, OnVolume>,
+    all: Numbered<StreamId, Stream>,
+    volumes: Numbered<VolumeId, OnVolume>,
     writers: BTreeSet<StreamId>,
 }
 
 impl Streams {
     pub(crate) fn insert(&mut self, stream: Stream) {
         let (id, volume) = (stream.id, stream.volume);
-        let on = self.volumes.entry(volume).or_default();
+        let on = self.volumes.or_default(volume);
         on.all.insert(id);
         if stream.mode.writes() {
             assert!(on.writer.replace(id).is_none(), "a volume has at most one writer");

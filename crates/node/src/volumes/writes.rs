@@ -22,7 +22,8 @@ use crate::volumes::ends::Ends;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
-use store::{Blocks, EXTENT, Store, VolumeId};
+use queue::ByKey;
+use store::{Blocks, EXTENT, Numbered, Store, VolumeId};
 use units::Bytes;
 
 /// One extent of a volume.
@@ -34,11 +35,11 @@ pub(crate) struct Claim(u64);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writes {
-    extents: BTreeMap<Extent, Tracker>,
+    extents: ByKey<Tracker, Extent>,
     /// Extents that are being copied: whether something was written to them since.
     watched: BTreeMap<Extent, bool>,
     next: u64,
-    changed: BTreeMap<VolumeId, Changes>,
+    changed: Numbered<VolumeId, Changes>,
     /// Volumes of which blocks were written behind the end, where nobody reads them; by whom, where all of
     /// them are of one who has a number.
     ahead: BTreeMap<VolumeId, Option<Writer>>,
@@ -140,7 +141,7 @@ impl Writes {
         if store.is_ahead(volume, &shown) {
             let writer = self.ahead.get(&volume).copied().flatten();
             self.changes += 1;
-            self.changed.entry(volume).or_default().note(self.changes, writer);
+            self.changed.or_default(volume).note(self.changes, writer);
             // What is kept for streams is read before the end alone.
             self.cache.change(volume, &shown);
         }
@@ -152,7 +153,7 @@ impl Writes {
 
     fn note_change_by(&mut self, volume: VolumeId, range: &Range<Bytes>, writer: Option<Writer>) {
         self.changes += 1;
-        self.changed.entry(volume).or_default().note(self.changes, writer);
+        self.changed.or_default(volume).note(self.changes, writer);
         self.kept.change(volume, range);
         self.cache.change(volume, range);
     }
@@ -186,7 +187,7 @@ impl Writes {
     /// A write of some of the range is under way, or waits for another.
     fn has_claims(&self, volume: VolumeId, range: &Range<Bytes>) -> bool {
         let is_claimed = |(extent, part): (u64, Range<Bytes>)| {
-            let claims = self.extents.get(&(volume, extent)).map(|tracker| &tracker.claims);
+            let claims = self.extents.get((volume, extent)).map(|tracker| &tracker.claims);
             claims.is_some_and(|claims| claims.iter().any(|other| overlap(&other.range, &part)))
         };
         extents(range).any(is_claimed)
@@ -203,14 +204,14 @@ impl Writes {
         extent: Extent,
         range: &Range<Bytes>,
     ) -> impl Iterator<Item = Claim> {
-        let claims = self.extents.get(&extent).map(|tracker| tracker.claims.iter());
+        let claims = self.extents.get(extent).map(|tracker| tracker.claims.iter());
         let theirs = claims.into_iter().flatten();
         theirs.filter(move |other| overlap(&other.range, range)).map(|other| other.claim)
     }
 
     /// What of an extent is being written, or will be.
     pub(crate) fn claimed(&self, extent: Extent) -> Blocks {
-        let claims = self.extents.get(&extent).map(|tracker| tracker.claims.iter());
+        let claims = self.extents.get(extent).map(|tracker| tracker.claims.iter());
         let all = claims.into_iter().flatten().map(|other| Blocks::of(&other.range));
         all.fold(Blocks::NONE, |all, blocks| all.union(&blocks))
     }
@@ -241,7 +242,7 @@ impl Writes {
 
     /// No write of the extent is under way.
     pub(crate) fn is_quiet(&self, extent: Extent) -> bool {
-        !self.extents.contains_key(&extent)
+        self.extents.get(extent).is_none()
     }
 
     /// A stream is about to write `range`, whole blocks of an extent. It never overlaps
@@ -287,13 +288,13 @@ impl Writes {
         range: Range<Bytes>,
         writer: Option<Writer>,
     ) -> Claim {
-        let tracker = self.extents.entry(extent).or_default();
+        let tracker = self.extents.or_default(extent);
         if !tracker.may_have_holes && store.reserve_scattered() {
             tracker.may_have_holes = true;
             let done = core::mem::take(&mut tracker.done);
             self.tell(store, extent, &done, None);
         }
-        let from = match self.extents[&extent].may_have_holes {
+        let from = match self.extents[extent].may_have_holes {
             true => range.start,
             false => range.start.min(written(store, extent).watermark()),
         };
@@ -312,25 +313,25 @@ impl Writes {
         self.note_change_in(extent, &range, writer);
         let claim = Claim(self.next);
         self.next += 1;
-        self.extents.entry(extent).or_default().claims.push(Claimed { claim, range, writer });
+        self.extents.or_default(extent).claims.push(Claimed { claim, range, writer });
         claim
     }
 
     /// What is claimed: more than was asked for where the extent may not have holes.
     pub(crate) fn range(&self, extent: Extent, claim: Claim) -> Range<Bytes> {
-        let mut claims = self.extents[&extent].claims.iter();
+        let mut claims = self.extents[extent].claims.iter();
         let found = claims.find(|other| other.claim == claim);
         found.expect("a claim of this extent").range.clone()
     }
 
     /// True where no write that came before has any of the claim's blocks.
     pub(crate) fn may_start(&self, extent: Extent, claim: Claim) -> bool {
-        self.extents[&extent].before(claim).next().is_none()
+        self.extents[extent].before(claim).next().is_none()
     }
 
     /// Those that `claim` waits for.
     pub(crate) fn before(&self, extent: Extent, claim: Claim) -> Vec<Claim> {
-        self.extents[&extent].before(claim).collect()
+        self.extents[extent].before(claim).collect()
     }
 
     /// A claim has ended: gives those that may start now because of it, in their order.
@@ -341,13 +342,13 @@ impl Writes {
         claim: Claim,
         end: End,
     ) -> Vec<Claim> {
-        let tracker = self.extents.get_mut(&extent).expect("a claim of this extent");
+        let tracker = self.extents.get_mut(extent).expect("a claim of this extent");
         let at = tracker.claims.iter().position(|other| other.claim == claim);
         let at = at.expect("a claim of this extent");
         let Claimed { range, writer, .. } = tracker.claims.remove(at);
         // Also where it failed: some of it may be on the disk.
         self.note_change_in(extent, &range, writer);
-        let tracker = self.extents.get_mut(&extent).expect("just seen");
+        let tracker = self.extents.get_mut(extent).expect("just seen");
         if end == End::Written {
             tracker.done = tracker.done.union(&Blocks::of(&range));
             let known = written(store, extent);
@@ -361,7 +362,7 @@ impl Writes {
             let is_own = told.without(&Blocks::of(&range)).is_empty();
             self.tell(store, extent, &told, writer.filter(|_| is_own));
         }
-        let tracker = self.extents.get_mut(&extent).expect("just seen");
+        let tracker = self.extents.get_mut(extent).expect("just seen");
         let later = tracker.claims[at..].iter().filter(|other| overlap(&other.range, &range));
         let free = later.map(|later| later.claim);
         let free = free.filter(|&later| tracker.before(later).next().is_none()).collect();
@@ -369,7 +370,7 @@ impl Writes {
             if tracker.may_have_holes {
                 store.release_scattered();
             }
-            self.extents.remove(&extent);
+            self.extents.remove(extent);
         }
         free
     }
