@@ -157,7 +157,7 @@ pub const ROUND_STEP: usize = 2;
 /// answered before they are on their disk.
 pub const GO_ON_STEP: usize = 8;
 /// Volumes or streams that one look for a status shows.
-pub const STATUS_STEP: usize = 4;
+pub const STATUS_STEP: usize = 2;
 /// Names of volumes that one look gives.
 pub const NAMES_STEP: usize = 32;
 /// Requests that a reader may have waiting beyond those that its rate needs: a large

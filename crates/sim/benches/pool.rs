@@ -173,10 +173,15 @@ impl Scene {
         }
     }
 
-    fn timed<T>(&mut self, kind: &'static str, call: impl FnOnce(&mut Node) -> T) -> T {
+    /// The result of a call, and how many nanoseconds it took.
+    fn clocked<T>(&mut self, call: impl FnOnce(&mut Node) -> T) -> (T, u64) {
         let began = on_processor();
         let result = call(&mut self.node);
-        let took = (on_processor() - began).saturating_sub(self.clock);
+        (result, (on_processor() - began).saturating_sub(self.clock))
+    }
+
+    fn timed<T>(&mut self, kind: &'static str, call: impl FnOnce(&mut Node) -> T) -> T {
+        let (result, took) = self.clocked(call);
         self.times.push((kind, took));
         result
     }
@@ -281,7 +286,14 @@ impl Scene {
         let now = self.now;
         loop {
             let next = |node: &mut Node| node::next_command(node.disk_queue(disk), now);
-            match self.timed("disk: what is next", next) {
+            let (found, took) = self.clocked(next);
+            let kind = match &found {
+                DiskPoll::Start(command) if command.is_promised => "disk: a contract's is next",
+                DiskPoll::Start(_) => "disk: best effort's is next",
+                DiskPoll::Wait { .. } => "disk: it waits",
+            };
+            self.times.push((kind, took));
+            match found {
                 DiskPoll::Start(command) => {
                     let took = match &command.action {
                         action if action.needs_no_disk() => Duration::ZERO,
@@ -358,18 +370,22 @@ impl Scene {
                 Alarm::Done { disk, id, started } => {
                     let disk = DiskIndex(disk);
                     let id = CommandId(id);
-                    let ended = self.timed("disk: a command has ended", |node| {
+                    let (ended, took_of_disk) = self.clocked(|node| {
                         node::command_ended(node.disk_queue(disk), id, started, now, Ok(()))
                     });
-                    let began = on_processor();
-                    self.node.command_ended(now, ended);
-                    let took = (on_processor() - began).saturating_sub(self.clock);
-                    let kind = match self.node.finished().map(|finished| finished.whose) {
-                        Some(Carrier::Stream(_)) => "a stream's block is done",
-                        Some(Carrier::Pool) => "the log's command is done",
-                        Some(Carrier::Operation(_)) | None => "best effort is done",
+                    let ((), took) = self.clocked(|node| node.command_ended(now, ended));
+                    let (of_disk, of_pool) = match self.node.finished().map(|it| it.whose) {
+                        Some(Carrier::Stream(_)) => {
+                            ("disk: a stream's has ended", "a stream's block is done")
+                        }
+                        Some(Carrier::Pool) => {
+                            ("disk: the log's has ended", "the log's command is done")
+                        }
+                        Some(Carrier::Operation(_)) | None => {
+                            ("disk: best effort's has ended", "best effort is done")
+                        }
                     };
-                    self.times.push((kind, took));
+                    self.times.extend([(of_disk, took_of_disk), (of_pool, took)]);
                     self.poll(disk);
                 }
                 Alarm::Poll(disk) => self.poll(DiskIndex(disk)),

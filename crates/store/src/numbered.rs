@@ -102,19 +102,22 @@ impl<K: Number, V> Numbered<K, V> {
     /// Those of these numbers, in their order.
     pub fn range(&self, keys: impl RangeBounds<K>) -> impl Iterator<Item = (K, &V)> {
         let from = match keys.start_bound() {
-            Bound::Included(key) => key.number(),
-            Bound::Excluded(key) => key.number().saturating_add(1),
-            Bound::Unbounded => 0,
+            Bound::Included(key) => Some(key.number()),
+            Bound::Excluded(key) => key.number().checked_add(1),
+            Bound::Unbounded => Some(0),
         };
-        // One past the last; none where that is the greatest of all.
-        let upto = match keys.end_bound() {
-            Bound::Included(key) => key.number().checked_add(1),
-            Bound::Excluded(key) => Some(key.number()),
-            Bound::Unbounded => None,
+        let last = match keys.end_bound() {
+            Bound::Included(key) => Some(key.number()),
+            Bound::Excluded(key) => key.number().checked_sub(1),
+            Bound::Unbounded => Some(u64::MAX),
         };
-        let is_none = upto.is_some_and(|upto| upto <= from);
-        let last = upto.map_or(u64::MAX, |upto| upto.saturating_sub(1));
-        let pages = (!is_none).then(|| self.pages.range(from / PAGE as u64..=last / PAGE as u64));
+        let (from, last) = match (from, last) {
+            (Some(from), Some(last)) if from <= last => (from, last),
+            // No number at all.
+            _ => (u64::MAX, 0),
+        };
+        let pages =
+            (from <= last).then(|| self.pages.range(from / PAGE as u64..=last / PAGE as u64));
         let all = pages.into_iter().flatten().flat_map(|(&page, it)| things(page, it));
         all.skip_while(move |(number, _)| *number < from)
             .take_while(move |(number, _)| *number <= last)
@@ -203,5 +206,72 @@ impl<K: Number, V> Index<&K> for Numbered<K, V> {
     type Output = V;
     fn index(&self, key: &K) -> &V {
         self.get(key).expect("a number that is known")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Number for u64 {
+        fn number(self) -> u64 {
+            self
+        }
+        fn from_number(number: u64) -> Self {
+            number
+        }
+    }
+
+    /// Numbers that rise and lie close, such that lie far apart, and the greatest of all.
+    #[test]
+    fn it_has_what_a_map_has_in_the_same_order() {
+        for (bits, factor) in [(7, 1), (10, 1), (10, 61), (6, u64::MAX / 63)] {
+            let (mut numbered, mut map) = (Numbered::default(), BTreeMap::new());
+            let mut random = 7u64;
+            let mut next = move || {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (random >> (64 - bits)) * factor
+            };
+            for turn in 0..20_000u64 {
+                let (key, old, made) = (next(), next(), next());
+                assert_eq!(numbered.insert(key, turn), map.insert(key, turn));
+                assert_eq!(numbered.remove(&old), map.remove(&old));
+                assert_eq!(numbered.get(&made), map.get(&made));
+                *numbered.or_default(made) += 1;
+                *map.entry(made).or_default() += 1;
+                assert_eq!(numbered.get_mut(&old), map.get_mut(&old));
+                assert_eq!(numbered.contains_key(&key), map.contains_key(&key));
+                assert_eq!(numbered[&made], map[&made]);
+                assert_eq!((numbered.len(), numbered.is_empty()), (map.len(), map.is_empty()));
+                assert_eq!(numbered.last_key(), map.last_key_value().map(|(&key, _)| key));
+                if turn % 64 == 0 {
+                    let (from, to) = (old.min(key), old.max(key));
+                    let same = |(&key, value)| (key, value);
+                    let behind = (Bound::Excluded(from), Bound::Unbounded);
+                    assert!(numbered.range(from..to).eq(map.range(from..to).map(same)));
+                    assert!(numbered.range(from..=to).eq(map.range(from..=to).map(same)));
+                    assert!(numbered.range(behind).eq(map.range(behind).map(same)));
+                    assert!(numbered.range(..to).eq(map.range(..to).map(same)));
+                    assert!(numbered.range(..).eq(map.iter().map(same)));
+                    assert!(numbered.range(from..from).next().is_none());
+                    let behind_all = (Bound::Excluded(u64::MAX), Bound::Unbounded);
+                    assert!(numbered.range(behind_all).next().is_none());
+                    assert!(numbered.values().eq(map.values()));
+                    assert_eq!(numbered.values().len(), map.len());
+                    numbered.values_mut().for_each(|value| *value += 1);
+                    map.values_mut().for_each(|value| *value += 1);
+                }
+            }
+            assert!(
+                numbered.pages.values().all(|page| {
+                    page.len > 0 && page.len == page.places.iter().flatten().count()
+                })
+            );
+            for key in map.keys() {
+                assert!(numbered.remove(key).is_some());
+            }
+            assert!(numbered.is_empty() && numbered.pages.is_empty());
+            assert_eq!((numbered.last_key(), numbered.into_values().count()), (None, 0));
+        }
     }
 }
