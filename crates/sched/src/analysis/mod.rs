@@ -63,9 +63,9 @@ pub struct TaskSet {
     at_odds: Vec<Task>,
     /// Commands that the disk may hold at once.
     depth: u32,
-    slots: Vec<Slot>,
     vacant: Vec<u32>,
-    /// Shared between copies until one of them changes: searches copy schedules often.
+    /// Shared between copies until one of them changes, as the next two are: searches copy schedules often.
+    slots: Arc<Vec<Slot>>,
     rows: Arc<Rows>,
     stair: Arc<BlockingSteps>,
     sums: Sums,
@@ -119,7 +119,7 @@ impl TaskSet {
             swept_longest: None,
             at_odds: Vec::new(),
             depth: 1,
-            slots: Vec::new(),
+            slots: Arc::default(),
             vacant: Vec::new(),
             rows: Arc::default(),
             stair: Arc::default(),
@@ -292,7 +292,7 @@ impl TaskSet {
         let mut named = self.clone();
         for (id, task) in tasks {
             assert!(self.get(*id).is_some(), "a task of this set");
-            named.slots[id.index as usize].task = Some(*task);
+            Arc::make_mut(&mut named.slots)[id.index as usize].task = Some(*task);
         }
         let mut set = self.emptied();
         set.reserve = reserve.as_nanos();
@@ -483,7 +483,7 @@ impl TaskSet {
             Ok(proof) => {
                 self.insert(&task);
                 self.settle(proof);
-                self.slots[id.index as usize].task = Some(task);
+                Arc::make_mut(&mut self.slots)[id.index as usize].task = Some(task);
                 Ok(())
             }
             Err(refusal) => {
@@ -515,7 +515,7 @@ impl TaskSet {
     /// Where there is no such task.
     pub fn remove(&mut self, id: TaskId) -> Task {
         let task = self.get(id).expect("a task of this set");
-        let slot = &mut self.slots[id.index as usize];
+        let slot = &mut Arc::make_mut(&mut self.slots)[id.index as usize];
         slot.task = None;
         slot.generation = slot.generation.wrapping_add(1);
         self.vacant.push(id.index);
@@ -843,11 +843,12 @@ impl TaskSet {
     }
 
     fn occupy(&mut self, task: Task) -> TaskId {
+        let slots = Arc::make_mut(&mut self.slots);
         let index = self.vacant.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { generation: 0, task: None });
-            self.slots.len() as u32 - 1
+            slots.push(Slot { generation: 0, task: None });
+            slots.len() as u32 - 1
         });
-        let slot = &mut self.slots[index as usize];
+        let slot = &mut slots[index as usize];
         slot.task = Some(task);
         TaskId { index, generation: slot.generation }
     }
