@@ -1,7 +1,7 @@
 //! The power is cut at every write and flush of random histories.
 //!
 //! Unflushed writes are dropped, applied, torn at sectors or at bytes, in any
-//! order; recovery is itself cut and done again. See `common/history.rs` for what
+//! order; recovery is itself cut and done again. See `common/history/mod.rs` for what
 //! must hold. `SLACKLINE_HISTORIES` sets how many histories there are.
 #![allow(clippy::print_stdout)] // the counts, for whoever runs it with --nocapture
 

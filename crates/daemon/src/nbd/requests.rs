@@ -213,7 +213,7 @@ async fn take_one(
             batch.push(place, async move { shared.ended(&whole).await });
             Ok(())
         }
-        // Space is reserved for all of a volume: nothing is gained by forgetting bytes.
+        // A volume keeps the space that it has, a thin one also: nothing is gained by forgetting bytes.
         Ok(Command::Trim { durable, .. }) => {
             let place = place(Bytes::ZERO).await;
             let whole = Whole::new(cookie, durable, 1);

@@ -12,9 +12,9 @@ use axum::response::{IntoResponse, Response};
 
 /// The parts: address, media type and bytes.
 const PARTS: [(&str, &str, &str); 3] = [
-    ("/", "text/html; charset=utf-8", include_str!("page/page.html")),
-    ("/page.css", "text/css; charset=utf-8", include_str!("page/page.css")),
-    ("/page.js", "text/javascript; charset=utf-8", include_str!("page/page.js")),
+    ("/", "text/html; charset=utf-8", include_str!("page.html")),
+    ("/page.css", "text/css; charset=utf-8", include_str!("page.css")),
+    ("/page.js", "text/javascript; charset=utf-8", include_str!("page.js")),
 ];
 
 /// What a browser may do with them.
