@@ -18,12 +18,15 @@ mod forks;
 mod lock;
 mod mapping;
 mod names;
+mod naming;
 mod opening;
 mod real;
+mod refusals;
 mod rules;
 mod status;
 mod stream;
 mod table;
+mod times;
 mod transfers;
 
 use client::Error;

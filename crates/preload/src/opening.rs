@@ -1,21 +1,19 @@
 //! The calls that give a descriptor: open and its kin.
 
+use crate::names::Place;
 use crate::rules::rules;
 use crate::table::{self, Open};
-use crate::{guard, names, real, set_errno};
-use client::Client;
+use crate::{guard, names, real, refusals, set_errno};
 use libc::{c_char, c_int, mode_t};
 use std::sync::Arc;
 
 /// Opens a volume, and takes a descriptor of the kernel's for it.
 pub fn volume(name: &str, flags: c_int) -> c_int {
+    if flags & libc::O_DIRECTORY != 0 {
+        // So programs find out whether they shall copy into it.
+        return refusals::directory(Place::Below(name));
+    }
     guard(-1, || {
-        if flags & libc::O_DIRECTORY != 0 {
-            // So programs find out whether they shall copy into it.
-            Client::at(rules().socket()).volume(name)?;
-            set_errno(libc::ENOTDIR);
-            return Ok(-1);
-        }
         let file = rules().open(name, flags)?;
         let open = Arc::new(Open::new(file, flags, name));
         let placeholder = libc::O_PATH | (flags & libc::O_CLOEXEC);
@@ -31,6 +29,20 @@ pub fn volume(name: &str, flags: c_int) -> c_int {
     })
 }
 
+/// Opens what a path names that is no volume's, as far as that can be.
+///
+/// # Safety
+/// `path` is a string.
+unsafe fn top(path: *const c_char, flags: c_int) -> Option<c_int> {
+    // SAFETY: as the caller promises.
+    let place = unsafe { names::place(path) }?;
+    if flags & libc::O_ACCMODE == libc::O_RDONLY {
+        return Some(refusals::directory(place));
+    }
+    set_errno(libc::EISDIR);
+    Some(-1)
+}
+
 // In C these have an argument that may be left out. The machines that this is built for
 // pass it in the same register in either case, and what is there is only looked at where
 // the flags say that it was passed.
@@ -41,8 +53,12 @@ macro_rules! opens {
             // SAFETY: open(2) asks for a string.
             match unsafe { names::volume(path) } {
                 Some(name) => volume(name, flags),
-                // SAFETY: the caller's arguments, passed on.
-                None => table::untie(unsafe { real::open(path, flags, mode) }),
+                // SAFETY: the same string.
+                None => match unsafe { top(path, flags) } {
+                    Some(refused) => refused,
+                    // SAFETY: the caller's arguments, passed on.
+                    None => table::untie(unsafe { real::open(path, flags, mode) }),
+                },
             }
         }
         #[unsafe(no_mangle)]
@@ -50,8 +66,12 @@ macro_rules! opens {
             // SAFETY: openat(2) asks for a string.
             match unsafe { names::volume(path) } {
                 Some(name) => volume(name, flags),
-                // SAFETY: the caller's arguments, passed on.
-                None => table::untie(unsafe { real::openat(dir, path, flags, mode) }),
+                // SAFETY: the same string.
+                None => match unsafe { top(path, flags) } {
+                    Some(refused) => refused,
+                    // SAFETY: the caller's arguments, passed on.
+                    None => table::untie(unsafe { real::openat(dir, path, flags, mode) }),
+                },
             }
         }
     )*};

@@ -30,8 +30,8 @@ macro_rules! real {
 }
 
 use libc::{
-    FILE, c_char, c_int, c_uint, c_void, iovec, mode_t, off_t, size_t, ssize_t, stat as Stat,
-    statx as Statx,
+    DIR, FILE, c_char, c_int, c_uint, c_void, dev_t, gid_t, iovec, mode_t, off_t, size_t, ssize_t,
+    stat as Stat, statx as Statx, timespec, timeval, uid_t, utimbuf,
 };
 
 real! {
@@ -74,4 +74,41 @@ real! {
     fn statx(dir: c_int, path: *const c_char, flags: c_int, mask: c_uint, into: *mut Statx) -> c_int, or -1;
     fn access(path: *const c_char, mode: c_int) -> c_int, or -1;
     fn faccessat(dir: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int, or -1;
+    fn euidaccess(path: *const c_char, mode: c_int) -> c_int, or -1;
+    fn eaccess(path: *const c_char, mode: c_int) -> c_int, or -1;
+    fn unlink(path: *const c_char) -> c_int, or -1;
+    fn remove(path: *const c_char) -> c_int, or -1;
+    fn unlinkat(dir: c_int, path: *const c_char, flags: c_int) -> c_int, or -1;
+    fn rename(from: *const c_char, to: *const c_char) -> c_int, or -1;
+    fn renameat(dir: c_int, from: *const c_char, to_dir: c_int, to: *const c_char) -> c_int, or -1;
+    fn renameat2(dir: c_int, from: *const c_char, to_dir: c_int, to: *const c_char, flags: c_uint) -> c_int, or -1;
+    fn mkdir(path: *const c_char, mode: mode_t) -> c_int, or -1;
+    fn mkdirat(dir: c_int, path: *const c_char, mode: mode_t) -> c_int, or -1;
+    fn rmdir(path: *const c_char) -> c_int, or -1;
+    fn chdir(path: *const c_char) -> c_int, or -1;
+    fn opendir(path: *const c_char) -> *mut DIR, or std::ptr::null_mut();
+    fn scandir(path: *const c_char, list: *mut c_void, wanted: *mut c_void, order: *mut c_void) -> c_int, or -1;
+    fn scandir64(path: *const c_char, list: *mut c_void, wanted: *mut c_void, order: *mut c_void) -> c_int, or -1;
+    fn symlink(text: *const c_char, path: *const c_char) -> c_int, or -1;
+    fn symlinkat(text: *const c_char, dir: c_int, path: *const c_char) -> c_int, or -1;
+    fn link(from: *const c_char, to: *const c_char) -> c_int, or -1;
+    fn linkat(dir: c_int, from: *const c_char, to_dir: c_int, to: *const c_char, flags: c_int) -> c_int, or -1;
+    fn mkfifo(path: *const c_char, mode: mode_t) -> c_int, or -1;
+    fn mkfifoat(dir: c_int, path: *const c_char, mode: mode_t) -> c_int, or -1;
+    fn mknod(path: *const c_char, mode: mode_t, device: dev_t) -> c_int, or -1;
+    fn mknodat(dir: c_int, path: *const c_char, mode: mode_t, device: dev_t) -> c_int, or -1;
+    fn chmod(path: *const c_char, mode: mode_t) -> c_int, or -1;
+    fn fchmod(fd: c_int, mode: mode_t) -> c_int, or -1;
+    fn fchmodat(dir: c_int, path: *const c_char, mode: mode_t, flags: c_int) -> c_int, or -1;
+    fn chown(path: *const c_char, user: uid_t, group: gid_t) -> c_int, or -1;
+    fn lchown(path: *const c_char, user: uid_t, group: gid_t) -> c_int, or -1;
+    fn fchown(fd: c_int, user: uid_t, group: gid_t) -> c_int, or -1;
+    fn fchownat(dir: c_int, path: *const c_char, user: uid_t, group: gid_t, flags: c_int) -> c_int, or -1;
+    fn utimensat(dir: c_int, path: *const c_char, times: *const timespec, flags: c_int) -> c_int, or -1;
+    fn futimens(fd: c_int, times: *const timespec) -> c_int, or -1;
+    fn utimes(path: *const c_char, times: *const timeval) -> c_int, or -1;
+    fn lutimes(path: *const c_char, times: *const timeval) -> c_int, or -1;
+    fn futimes(fd: c_int, times: *const timeval) -> c_int, or -1;
+    fn utime(path: *const c_char, times: *const utimbuf) -> c_int, or -1;
+    fn truncate(path: *const c_char, len: off_t) -> c_int, or -1;
 }

@@ -67,6 +67,17 @@ impl Rules {
         (!name.is_empty()).then_some(name)
     }
 
+    /// Below what volumes are.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Whether a path is the prefix itself.
+    pub fn is_prefix(&self, path: &str) -> bool {
+        let below = path.strip_prefix(self.prefix.as_str());
+        !self.prefix.is_empty() && below.is_some_and(|rest| rest.trim_matches('/').is_empty())
+    }
+
     /// Where the daemon is.
     pub fn socket(&self) -> PathBuf {
         self.socket.clone().unwrap_or_else(client::default_socket)

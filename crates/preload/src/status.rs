@@ -1,19 +1,34 @@
 //! What a program is told of a volume as a file: its kind, its length, how much to
 //! move at a time.
 
+use crate::names::Place;
 use crate::rules::rules;
 use crate::{guard, names, real, table};
+use client::control::FileKind;
 use client::units::Bytes;
-use client::{Client, Error};
+use client::{Client, Error, Found};
 use libc::{c_char, c_int, c_uint, stat as Stat, statx as Statx};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// No device of the kernel's has this number: its major one is for experiments.
 const DEVICE: (u32, u32) = (240, 0x51ac);
-const MODE: u32 = libc::S_IFREG | 0o660;
+/// How a volume is told.
+pub const MODE: u32 = libc::S_IFREG | 0o660;
+/// How a directory is told, which nobody lists here ([`crate::refusals`]).
+const DIRECTORY: u32 = libc::S_IFDIR | 0o770;
+
+/// Whether a call is meant for the descriptor that it names.
+///
+/// # Safety
+/// `path` is a string or null.
+pub unsafe fn is_empty(path: *const c_char, flags: c_int) -> bool {
+    // SAFETY: as the caller promises.
+    flags & libc::AT_EMPTY_PATH != 0 && (path.is_null() || unsafe { *path } == 0)
+}
 
 /// What there is to tell.
 struct Facts {
+    mode: u32,
     len: u64,
     number: u64,
     /// What a program should move at a time.
@@ -24,12 +39,20 @@ impl Facts {
     fn new(name: &str, len: u64, block: Bytes) -> Self {
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
-        Self { len, number: hasher.finish() >> 1 | 1, block }
+        Self { mode: MODE, len, number: hasher.finish() >> 1 | 1, block }
     }
 
-    fn of(name: &str) -> Result<Self, Error> {
-        let volume = Client::at(rules().socket()).volume(name)?;
-        Ok(Self::new(name, volume.length_bytes.get(), rules().block()))
+    fn of(place: Place<'_>) -> Result<Self, Error> {
+        let block = rules().block();
+        let Place::Below(name) = place else {
+            return Ok(Self { mode: DIRECTORY, ..Self::new("", 0, block) });
+        };
+        Ok(match Client::at(rules().socket()).file_facts(name)? {
+            Found::Volume(facts) if facts.kind != FileKind::Directory => {
+                Self::new(name, facts.length_bytes.get(), block)
+            }
+            _ => Self { mode: DIRECTORY, ..Self::new(name, 0, block) },
+        })
     }
 
     fn of_descriptor(fd: c_int) -> Option<Result<Self, Error>> {
@@ -49,7 +72,7 @@ impl Facts {
             let mut told: Stat = std::mem::zeroed();
             told.st_dev = libc::makedev(DEVICE.0, DEVICE.1);
             told.st_ino = self.number;
-            told.st_mode = MODE;
+            told.st_mode = self.mode;
             told.st_nlink = 1;
             (told.st_uid, told.st_gid) = (libc::geteuid(), libc::getegid());
             told.st_size = self.len as i64;
@@ -68,7 +91,7 @@ impl Facts {
             told.stx_mask = libc::STATX_BASIC_STATS;
             (told.stx_dev_major, told.stx_dev_minor) = DEVICE;
             told.stx_ino = self.number;
-            told.stx_mode = MODE as u16;
+            told.stx_mode = self.mode as u16;
             told.stx_nlink = 1;
             (told.stx_uid, told.stx_gid) = (libc::geteuid(), libc::getegid());
             told.stx_size = self.len;
@@ -93,9 +116,9 @@ macro_rules! stats {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $stat(path: *const c_char, into: *mut Stat) -> c_int {
             // SAFETY: stat(2) asks for a string.
-            match unsafe { names::volume(path) } {
+            match unsafe { names::place(path) } {
                 // SAFETY: and for a place.
-                Some(name) => guard(-1, || Facts::of(name).map(|facts| unsafe { facts.tell(into) }).map(|()| 0)),
+                Some(place) => guard(-1, || Facts::of(place).map(|facts| unsafe { facts.tell(into) }).map(|()| 0)),
                 // SAFETY: the caller's arguments, passed on.
                 None => unsafe { real::stat(path, into) },
             }
@@ -104,7 +127,7 @@ macro_rules! stats {
         pub unsafe extern "C" fn $lstat(path: *const c_char, into: *mut Stat) -> c_int {
             // SAFETY: lstat(2) asks for a string and a place.
             unsafe {
-                match names::volume(path) {
+                match names::place(path) {
                     Some(_) => $stat(path, into),
                     None => real::lstat(path, into),
                 }
@@ -114,8 +137,8 @@ macro_rules! stats {
         pub unsafe extern "C" fn $fstatat(dir: c_int, path: *const c_char, into: *mut Stat, flags: c_int) -> c_int {
             // SAFETY: fstatat(2) asks for a string and a place.
             unsafe {
-                let empty = flags & libc::AT_EMPTY_PATH != 0 && !path.is_null() && *path == 0;
-                match (names::volume(path), table::find(dir)) {
+                let empty = is_empty(path, flags);
+                match (names::place(path), table::find(dir)) {
                     (Some(_), _) => $stat(path, into),
                     (None, Some(_)) if empty => $fstat(dir, into),
                     _ => real::fstatat(dir, path, into, flags),
@@ -157,12 +180,9 @@ pub unsafe extern "C" fn statx(
     into: *mut Statx,
 ) -> c_int {
     // SAFETY: statx(2) asks for a string.
-    let (name, empty) = unsafe {
-        let empty = flags & libc::AT_EMPTY_PATH != 0 && (path.is_null() || *path == 0);
-        (names::volume(path), empty)
-    };
-    let facts = match name {
-        Some(name) => Some(Facts::of(name)),
+    let (place, empty) = unsafe { (names::place(path), is_empty(path, flags)) };
+    let facts = match place {
+        Some(place) => Some(Facts::of(place)),
         None if empty => Facts::of_descriptor(dir),
         None => None,
     };
@@ -174,15 +194,21 @@ pub unsafe extern "C" fn statx(
     }
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn access(path: *const c_char, mode: c_int) -> c_int {
-    // SAFETY: access(2) asks for a string.
-    match unsafe { names::volume(path) } {
-        Some(name) => guard(-1, || Facts::of(name).map(|_| 0)),
-        // SAFETY: the caller's arguments, passed on.
-        None => unsafe { real::access(path, mode) },
-    }
+macro_rules! accesses {
+    ($($access:ident)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $access(path: *const c_char, mode: c_int) -> c_int {
+            // SAFETY: access(2) asks for a string.
+            match unsafe { names::place(path) } {
+                Some(place) => guard(-1, || Facts::of(place).map(|_| 0)),
+                // SAFETY: the caller's arguments, passed on.
+                None => unsafe { real::$access(path, mode) },
+            }
+        }
+    )*};
 }
+
+accesses! { access euidaccess eaccess }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn faccessat(
@@ -192,7 +218,7 @@ pub unsafe extern "C" fn faccessat(
     flags: c_int,
 ) -> c_int {
     // SAFETY: faccessat(2) asks for a string.
-    match unsafe { names::volume(path) } {
+    match unsafe { names::place(path) } {
         // SAFETY: the same string.
         Some(_) => unsafe { access(path, mode) },
         // SAFETY: the caller's arguments, passed on.

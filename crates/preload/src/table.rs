@@ -220,6 +220,11 @@ pub fn between(first: c_int, last: c_int) -> Vec<c_int> {
     OPEN.lock().range(first..=last).map(|(&descriptor, _)| descriptor).collect()
 }
 
+/// Whether this process has a volume open whose name is wanted.
+pub fn has(wanted: impl Fn(&str) -> bool) -> bool {
+    between(0, c_int::MAX).into_iter().filter_map(find).any(|open| wanted(&open.name))
+}
+
 /// Before a fork.
 pub fn hold() {
     OPEN.hold();

@@ -1,9 +1,11 @@
 //! The calls that move bytes, and the place where they do.
 
+use crate::refusals::{Kind, refuse};
+use crate::rules::rules;
 use crate::table::{self, Open};
-use crate::{guard, real, set_errno};
-use client::{Code, Error, File, Problem};
-use libc::{c_int, c_void, iovec, off_t, size_t, ssize_t};
+use crate::{guard, names, real, set_errno};
+use client::{Code, Error, File, Problem, Target};
+use libc::{c_char, c_int, c_void, iovec, off_t, size_t, ssize_t};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::sync::MutexGuard;
 
@@ -362,20 +364,48 @@ macro_rules! syncs {
 
 syncs! { fsync fdatasync }
 
+/// Cuts what is recorded; there is no other way to make it longer than to write.
+fn set_length(file: &mut File, name: &str, len: off_t) -> Result<c_int, Error> {
+    let len = u64::try_from(len).map_err(|_| invalid("a negative length"))?;
+    if len > file.length()?.get() {
+        return Ok(refuse(Kind::Longer, name));
+    }
+    file.set_len(client::units::Bytes::new(len)).map(|()| 0)
+}
+
 macro_rules! truncates {
-    ($($truncate:ident)*) => {$(
+    ($($truncate:ident $by_path:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $truncate(fd: c_int, len: off_t) -> c_int {
             let Some(open) = table::find(fd) else {
                 // SAFETY: the caller's arguments, passed on.
                 return unsafe { real::ftruncate(fd, len) };
             };
+            if !open.writes() {
+                set_errno(libc::EINVAL);
+                return -1;
+            }
+            guard(-1, || set_length(&mut open.file(), &open.name, len))
+        }
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $by_path(path: *const c_char, len: off_t) -> c_int {
+            // SAFETY: truncate(2) asks for a string.
+            let Some(name) = (unsafe { names::volume(path) }) else {
+                // SAFETY: the caller's arguments, passed on.
+                return unsafe { real::truncate(path, len) };
+            };
             guard(-1, || {
-                let len = u64::try_from(len).map_err(|_| invalid("a negative length"))?;
-                open.file().set_len(client::units::Bytes::new(len)).map(|()| 0)
+                let mut options = File::options();
+                options.socket(rules().socket()).read(false).write(true);
+                let mut file = options.open_target(Target::Volume(name.into()))?;
+                let cut = set_length(&mut file, name, len)?;
+                file.close().map(|()| cut)
             })
         }
     )*};
 }
 
-truncates! { ftruncate ftruncate64 }
+truncates! {
+    ftruncate truncate;
+    ftruncate64 truncate64;
+}
