@@ -1,8 +1,8 @@
 //! Programs that people have, on the HTTP door: aria2 in several parts at a time and from where it
-//! stopped, and REDbot, which looks for what servers of HTTP get wrong.
+//! stopped, ffmpeg, which plays and seeks, and REDbot, which looks for what servers of HTTP get wrong.
 
 use super::{MIB, World, has};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::{Daemon, Ran, noise};
 
@@ -62,11 +62,88 @@ fn aria2_gets_a_volume_in_parts_and_goes_on_where_it_stopped() {
     assert!(!world.dir.path("none").exists());
 }
 
-/// `redbot`, where a Python that has it (`pip install redbot`) is called so in `SLACKLINE_REDBOT`.
+/// A film of 2 s, its table of contents at its end: a player has to ask for ranges.
+#[test]
+fn ffmpeg_plays_a_volume_and_seeks_in_it_as_in_the_file() {
+    if !has(&["curl"]) {
+        return;
+    }
+    let has_players = ["ffmpeg", "ffprobe"].map(|program| {
+        let mut command = Command::new(program);
+        command.arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    });
+    if !skips::can_run(has_players == [true; 2], "needs ffmpeg and ffprobe") {
+        return;
+    }
+    let world = World::new();
+    let (_daemon, ports) = world.serve();
+    world.make("film");
+    let film = world.dir.text("film.mp4");
+    let source = "testsrc=duration=2:size=640x480:rate=25,noise=alls=60:allf=t";
+    let run = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::null());
+        Ran::from(command.output().unwrap())
+    };
+    let quiet = ["-v", "error", "-nostdin"];
+    let made = ["-f", "lavfi", "-i", source, "-c:v", "mpeg4", "-q:v", "3", "-g", "10", &film];
+    run("ffmpeg", &[&quiet[..], &made].concat()).succeeded();
+    let len = std::fs::metadata(&film).unwrap().len();
+    assert!((2 * MIB..8 * MIB).contains(&len), "{len}");
+    let all = world.token(&["--volume", "film"]);
+    assert_eq!(world.curl(&ports, &all, DATA, &["-T", &film]).0, 204);
+
+    let reads = world.token(&["--volume", "film", "--verbs", "read"]);
+    let header = format!("authorization: Bearer {reads}\r\n");
+    let address = format!("https://localhost:{}{DATA}", ports.http);
+    let certificate = world.certificate();
+    let trust = ["-ca_file", &*certificate, "-tls_verify", "1"];
+    let by_http = [&trust[..], &["-headers", &header]].concat();
+    let frames = |before: &[&str], input: &str| {
+        let count = ["-count_frames", "-show_entries", "stream=nb_read_frames", "-of", "csv=p=0"];
+        let args = [&quiet[..2], before, &count, &["-i", input]].concat();
+        run("ffprobe", &args).succeeded().text().trim().to_owned()
+    };
+    assert_eq!((&*frames(&[], &film), &*frames(&by_http, &address)), ("50", "50"));
+    // Each frame with its time and the digest of its picture; which ranges were asked for.
+    let played = |before: &[&str], seek: &[&str], input: &str| {
+        let args = ["-v", "debug", "-nostdin"];
+        let args = [&args[..], before, seek, &["-i", input, "-f", "framemd5", "-"]].concat();
+        let ran = run("ffmpeg", &args).succeeded();
+        let pictures: Vec<_> = ran.text().lines().filter(|line| !line.starts_with('#')).collect();
+        let ranges = ran.err.lines().filter_map(|line| line.trim().strip_prefix("Range: bytes="));
+        let begins = ranges.map(|range| range.split('-').next().unwrap().parse().unwrap());
+        (pictures.join("\n"), begins.collect::<Vec<u64>>())
+    };
+    for (seek, count) in [(&[][..], 50), (&["-ss", "1.2"], 20), (&["-ss", "0.5", "-t", "0.4"], 10)]
+    {
+        let (known, _) = played(&[], seek, &film);
+        let (seen, begins) = played(&by_http, seek, &address);
+        assert_eq!((seen.lines().count(), &seen), (count, &known), "{seek:?}");
+        assert!(begins.iter().any(|begin| *begin > MIB), "{seek:?}: ranges from {begins:?}");
+    }
+    // Without a token, and to a server that it does not know, it plays nothing.
+    for (before, says) in [
+        (&trust[..], "401 Unauthorized"),
+        (&["-tls_verify", "1", "-headers", &header], "certificate"),
+    ] {
+        let args = [&quiet[..], before, &["-i", &address, "-f", "null", "-"]].concat();
+        let refused = run("ffmpeg", &args);
+        assert!(refused.code == Some(1) && refused.err.contains(says), "{refused:?}");
+    }
+}
+
+/// The Python that has redbot: the one that `SLACKLINE_REDBOT` names, else the one of `make test`.
+fn redbot() -> Option<PathBuf> {
+    let made = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/redbot/bin/python");
+    let named = std::env::var_os("SLACKLINE_REDBOT").map(PathBuf::from);
+    named.or_else(|| Some(PathBuf::from(made)).filter(|python| python.exists()))
+}
+
 #[test]
 fn redbot_finds_nothing_that_is_wrong() {
-    let Some(python) = std::env::var_os("SLACKLINE_REDBOT") else {
-        return skips::not_run("needs SLACKLINE_REDBOT=PYTHON, one that has redbot");
+    let Some(python) = redbot() else {
+        return skips::not_run("needs redbot (scripts/setup test), or SLACKLINE_REDBOT=PYTHON");
     };
     let world = World::new();
     let state = world.dir.text("state");
