@@ -6,6 +6,7 @@
 
 mod at_once;
 mod doors;
+mod file_manager;
 mod full;
 mod handles;
 mod kills;
@@ -13,8 +14,11 @@ mod lengths;
 mod names_at_once;
 mod nfs;
 mod posix;
+mod postgres;
 mod restarts;
 mod rings;
+mod smb;
+mod stress;
 #[path = "../support/mod.rs"]
 mod support;
 
