@@ -1,7 +1,6 @@
 //! The calls on descriptors as such: closing and doubling them, flags and advice.
 
-use crate::table;
-use crate::{guard, real, set_errno};
+use crate::{guard, real, set_errno, stream, table};
 use libc::{c_int, c_uint, c_void, off_t, size_t, ssize_t};
 
 #[unsafe(no_mangle)]
@@ -50,6 +49,9 @@ fn follow(fd: c_int, to: c_int) -> c_int {
         unsafe { real::close(to) };
         set_errno(libc::EMFILE);
         return -1;
+    }
+    if to <= libc::STDERR_FILENO && table::find(to).is_some() {
+        stream::stand_in(to);
     }
     if let Some(before) = before {
         before.close_and_say();

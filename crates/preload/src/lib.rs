@@ -11,10 +11,12 @@
 #![allow(unsafe_code)] // what C hands over is pointers
 #![allow(clippy::missing_safety_doc)] // each function is the C library's of its name
 
+mod attributes;
 mod buffered;
 mod ending;
 mod files;
 mod forks;
+mod inherited;
 mod lock;
 mod mapping;
 mod names;

@@ -111,4 +111,17 @@ real! {
     fn futimes(fd: c_int, times: *const timeval) -> c_int, or -1;
     fn utime(path: *const c_char, times: *const utimbuf) -> c_int, or -1;
     fn truncate(path: *const c_char, len: off_t) -> c_int, or -1;
+    fn getxattr(path: *const c_char, name: *const c_char, value: *mut c_void, size: size_t) -> ssize_t, or -1;
+    fn lgetxattr(path: *const c_char, name: *const c_char, value: *mut c_void, size: size_t) -> ssize_t, or -1;
+    fn fgetxattr(fd: c_int, name: *const c_char, value: *mut c_void, size: size_t) -> ssize_t, or -1;
+    fn listxattr(path: *const c_char, list: *mut c_char, size: size_t) -> ssize_t, or -1;
+    fn llistxattr(path: *const c_char, list: *mut c_char, size: size_t) -> ssize_t, or -1;
+    fn flistxattr(fd: c_int, list: *mut c_char, size: size_t) -> ssize_t, or -1;
+    fn setxattr(path: *const c_char, name: *const c_char, value: *const c_void, size: size_t, flags: c_int) -> c_int, or -1;
+    fn lsetxattr(path: *const c_char, name: *const c_char, value: *const c_void, size: size_t, flags: c_int) -> c_int, or -1;
+    fn fsetxattr(fd: c_int, name: *const c_char, value: *const c_void, size: size_t, flags: c_int) -> c_int, or -1;
+    fn execve(path: *const c_char, args: *const *const c_char, environment: *const *const c_char) -> c_int, or -1;
+    fn execv(path: *const c_char, args: *const *const c_char) -> c_int, or -1;
+    fn execvp(name: *const c_char, args: *const *const c_char) -> c_int, or -1;
+    fn execvpe(name: *const c_char, args: *const *const c_char, environment: *const *const c_char) -> c_int, or -1;
 }

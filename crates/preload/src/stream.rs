@@ -5,7 +5,7 @@
 use crate::{buffered, files, guard, names, opening, real, set_errno, table, transfers};
 use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// `cookie_io_functions_t`.
 #[repr(C)]
@@ -23,6 +23,8 @@ unsafe extern "C" {
 /// What the C library hands over with each call on one.
 struct Cookie {
     descriptor: c_int,
+    /// It stands for what has this number, a volume or not: standard input, output or error.
+    is_standard: bool,
     file: AtomicPtr<FILE>,
 }
 
@@ -51,6 +53,10 @@ unsafe fn flags(mode: *const c_char) -> Option<c_int> {
 
 /// A `FILE` on a descriptor, which it closes at its end.
 fn buffered(descriptor: c_int, flags: c_int) -> *mut FILE {
+    made(descriptor, flags, false)
+}
+
+fn made(descriptor: c_int, flags: c_int, is_standard: bool) -> *mut FILE {
     let way = flags & libc::O_ACCMODE;
     let mode = match (way, flags & libc::O_APPEND != 0) {
         (libc::O_RDONLY, _) => c"r",
@@ -60,7 +66,7 @@ fn buffered(descriptor: c_int, flags: c_int) -> *mut FILE {
         (_, true) => c"a+",
     };
     let functions = Functions { read, write, seek, close };
-    let cookie = Box::new(Cookie { descriptor, file: AtomicPtr::default() });
+    let cookie = Box::new(Cookie { descriptor, is_standard, file: AtomicPtr::default() });
     let cookie = Box::into_raw(cookie);
     // SAFETY: the functions take such a cookie, and the last of them frees it.
     let file = unsafe { fopencookie(cookie.cast(), mode.as_ptr(), functions) };
@@ -71,8 +77,42 @@ fn buffered(descriptor: c_int, flags: c_int) -> *mut FILE {
     }
     // SAFETY: it is freed when the FILE is closed, and nobody has that yet.
     unsafe { (*cookie).file.store(file, Ordering::Release) };
-    buffered::insert(file, descriptor, way != libc::O_RDONLY);
+    buffered::insert(file, descriptor, way != libc::O_RDONLY, is_standard);
     file
+}
+
+unsafe extern "C" {
+    static mut stdin: *mut FILE;
+    static mut stdout: *mut FILE;
+    static mut stderr: *mut FILE;
+}
+
+/// Where a volume has become standard input, output or error: the `FILE` of that is one of ours from now
+/// on, whatever has its number.
+pub fn stand_in(descriptor: c_int) {
+    static DONE: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+    let Some(done) = usize::try_from(descriptor).ok().and_then(|place| DONE.get(place)) else {
+        return;
+    };
+    if done.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let file =
+        made(descriptor, if descriptor == 0 { libc::O_RDONLY } else { libc::O_WRONLY }, true);
+    if file.is_null() {
+        return;
+    }
+    // SAFETY: the C library says that these may be set; who uses one that was there before goes on with it.
+    unsafe {
+        match descriptor {
+            0 => stdin = file,
+            1 => stdout = file,
+            _ => {
+                libc::setvbuf(file, std::ptr::null_mut(), libc::_IONBF, 0);
+                stderr = file;
+            }
+        }
+    }
 }
 
 macro_rules! fopens {
@@ -149,8 +189,8 @@ filenos! { fileno fileno_unlocked }
 /// `cookie` is a [`Cookie`].
 unsafe fn descriptor(cookie: *mut c_void) -> Option<c_int> {
     // SAFETY: as the caller promises.
-    let descriptor = unsafe { &*cookie.cast::<Cookie>() }.descriptor;
-    if table::find(descriptor).is_none() {
+    let &Cookie { descriptor, is_standard, .. } = unsafe { &*cookie.cast::<Cookie>() };
+    if !is_standard && table::find(descriptor).is_none() {
         set_errno(libc::EBADF);
         return None;
     }
