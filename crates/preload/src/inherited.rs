@@ -23,12 +23,31 @@ use std::fs::File as Plain;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// Shells redirect descriptors below this.
 const DESCRIPTORS: c_int = 10;
 /// What the memory is called.
 const NAME: &CStr = c"slackline-volume";
+
+/// Which of the standard descriptors are volumes that another process has open.
+static OTHERS: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+
+/// Tells a person, once, why a call on such a descriptor fails.
+pub fn say_whose(descriptor: c_int) {
+    let others = usize::try_from(descriptor).ok().and_then(|place| OTHERS.get(place));
+    if others.is_some_and(|others| others.load(Ordering::Relaxed))
+        && table::is_placeholder(descriptor)
+        && others.is_some_and(|others| others.swap(false, Ordering::Relaxed))
+    {
+        say(&format!(
+            "slackline: descriptor {descriptor} is a volume that another process has open, a shell perhaps, \
+             and is not this program's: only `slackline mount DIR` can do this\n  \
+             next: give each program the name of the volume, or one of them the output of all by a pipe\n"
+        ));
+    }
+}
 
 /// What is taken away before another program may be in this one's place.
 struct Left {
@@ -167,12 +186,10 @@ fn word(descriptor: c_int) -> Option<(usize, c_int, u64, String)> {
     let is = std::fs::read_link(&path).ok()?;
     let ours = format!("/memfd:{} ", NAME.to_str().ok()?);
     let others = || {
-        if descriptor <= 2 {
-            say(&format!(
-                "slackline: descriptor {descriptor} is a volume that another process has open, a shell perhaps, and \
-                 is not this program's: only `slackline mount DIR` can do this\n  \
-                 next: give each program the name of the volume, or one of them the output of all by a pipe\n"
-            ));
+        if let Some(others) = OTHERS.get(descriptor as usize) {
+            others.store(true, Ordering::Relaxed);
+            // What the C library does with it is told, too.
+            stream::stand_in(descriptor);
         }
     };
     if !is.to_str()?.starts_with(&ours) {

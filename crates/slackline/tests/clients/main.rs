@@ -11,6 +11,7 @@ mod python;
 mod rust;
 mod shim;
 mod shim_calls;
+mod shim_names;
 mod signals;
 #[path = "../support/mod.rs"]
 mod support;
