@@ -168,6 +168,8 @@ lab:
 # MIXED: random schedules of requests in chunks beside others in parts.
 # FSX: operations of fsx on two files of a mount at once, and as many on ext4 on a volume.
 # CUTS: of the power, under each filesystem on a volume.
+# SERVED: simulated minutes for which each set in the tables of long blocks and of writers together is served.
+# JUMPS: in each row of the table of first bytes. CACHES: random histories of memory that is cached and asked for.
 # CAMERA_SECONDS: ten cameras whose daemon and supervisor are killed in turn.
 # Any of them can be given: make soak SETS=100000. SOAK_TESTS: which of the tests at last.
 SETS ?= 50000
@@ -190,7 +192,10 @@ BUSES ?= 10000
 CYCLES ?= 1000000
 INPUTS ?= 100000000
 CAMERA_SECONDS ?= 600
-CUTS ?= 50
+CUTS ?= 100
+SERVED ?= 200
+JUMPS ?= 2000
+CACHES ?= 100000
 FSX ?= 1000000
 SOAK_TESTS ?=
 SOAK := cargo test $(if $(filter dev,$(PROFILE)),,--profile $(PROFILE)) --workspace
@@ -210,6 +215,8 @@ soak:
 		SLACKLINE_BUSES=$(BUSES) SLACKLINE_CYCLES=$(CYCLES) \
 		SLACKLINE_DAEMON_HISTORIES=$(DAEMON_HISTORIES) \
 		SLACKLINE_CAMERA_SECONDS=$(CAMERA_SECONDS) SLACKLINE_CUTS=$(CUTS) \
+		SLACKLINE_LONG_BLOCKS=$(SERVED) SLACKLINE_GROUPS=$(SERVED) \
+		SLACKLINE_FIRST_BYTES=$(JUMPS) SLACKLINE_CACHES=$(CACHES) \
 		SLACKLINE_FSX=$(FSX) PATH="$(TOOLS):$$PATH" SLACKLINE_NOT_RUN=$(NOT_RUN)-soak \
 		$(SOAK) $(SOAK_TESTS)
 	@$(subst $(NOT_RUN),$(NOT_RUN)-soak,$(LIST_NOT_RUN))

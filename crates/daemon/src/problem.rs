@@ -10,6 +10,14 @@ use wire::{Code, Problem};
 
 /// The problem that this error of the pool is.
 pub fn of(error: &Error) -> Problem {
+    if let Some((detail, next)) = error.told() {
+        let code = match error {
+            Error::BeyondShare { .. } | Error::BeyondMemory { .. } => Code::Quota,
+            _ => Code::Refused,
+        };
+        let passes = matches!(error, Error::BeyondHost { .. });
+        return Problem { passes, ..Problem::new(code, detail, next) };
+    }
     match error {
         Error::Refused(refusal) => refused(refusal),
         Error::GroupRefused { members, commit_interval, refusal } => Problem::new(
@@ -31,25 +39,15 @@ pub fn of(error: &Error) -> Problem {
             ),
             "close a stream, or let the daemon commit less often (`--commit-interval`)",
         ),
-        Error::ProfileRefused { .. } => {
-            let text = error.to_string();
-            let (detail, next) = text.rsplit_once(": ").unwrap_or((&text, "close some streams"));
-            Problem::new(Code::Refused, detail, next)
-        }
-        // Shown in the status; nobody asks for it.
-        Error::GapRefused { .. } | Error::DeliveryRefused { .. } => {
+        // The first two are shown in the status, and nobody asks for them; the others were told above.
+        Error::GapRefused { .. }
+        | Error::DeliveryRefused { .. }
+        | Error::ProfileRefused { .. }
+        | Error::PolicyRefused { .. }
+        | Error::BeyondHost { .. }
+        | Error::BeyondShare { .. }
+        | Error::BeyondMemory { .. } => {
             Problem::new(Code::Refused, error.to_string(), "close some streams")
-        }
-        Error::BeyondHost { .. } => {
-            let text = error.to_string();
-            let (detail, next) = text.rsplit_once("; ").unwrap_or((&text, "close some streams"));
-            let detail = detail.strip_prefix("contract refused: ").unwrap_or(detail);
-            Problem { passes: true, ..Problem::new(Code::Refused, detail, next) }
-        }
-        Error::PolicyRefused { .. } => {
-            let text = error.to_string();
-            let (detail, next) = text.rsplit_once(": ").unwrap_or((&text, "close some streams"));
-            Problem::new(Code::Refused, detail, next)
         }
         Error::KeepsNothing { policy } => Problem::new(
             Code::Refused,
@@ -57,11 +55,6 @@ pub fn of(error: &Error) -> Problem {
             "let it follow one that keeps them (`slackline pool set --policy slack`), or start \
              the daemon with `--no-admission`, where nothing is promised",
         ),
-        Error::BeyondShare { .. } | Error::BeyondMemory { .. } => {
-            let text = error.to_string();
-            let (detail, next) = text.rsplit_once(": ").unwrap_or((&text, "close some streams"));
-            Problem::new(Code::Quota, detail, next)
-        }
         Error::NoSuchVolume { name } => Problem::new(
             Code::NoSuchVolume,
             format!("there is no volume \"{name}\""),
@@ -183,7 +176,7 @@ pub fn of_setting(error: node::WrongSetting) -> Problem {
     Problem::new(Code::Invalid, error.to_string(), next)
 }
 
-/// A profile that is none.
+/// A text that cannot be read as a profile.
 pub fn of_profile(error: impl std::fmt::Display) -> Problem {
     let next = "give what `slackline disk profile` wrote, or correct it";
     Problem::new(Code::Invalid, format!("the profile: {error}"), next)

@@ -16,8 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 use window::Kind;
 
-/// Pieces that lie here at the most, and so are told in one section: as many as streams hear
-/// of one thing in one call of the node.
+/// Pieces that lie here at the most, and so are told in one section.
 const MOST: usize = 8;
 
 /// What a reader's shared window has to tell, in its order.

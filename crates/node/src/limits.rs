@@ -156,6 +156,8 @@ pub const ROUND_STEP: usize = 2;
 /// Requests that go on in one call of the node, which waited for the same, and users of whom writes are
 /// answered before they are on their disk.
 pub const GO_ON_STEP: usize = 8;
+/// Volumes, and runs of them, that one call of the node looks at for the owners of suspect places.
+pub const OWNERS_STEP: u64 = 512;
 /// Volumes or streams that one look for a status shows.
 pub const STATUS_STEP: usize = 2;
 /// Names of volumes that one look gives.

@@ -132,10 +132,6 @@ struct Meter {
     longest: u64,
 }
 
-/// A longer call was most likely not the scheduler: the machine took the processor away.
-/// It is left out of the mean, and counted apart.
-const INTERRUPTED: u64 = 500_000;
-
 impl Default for Meter {
     fn default() -> Self {
         Self { nanos: 0, calls: 0, lengths: [0; 40], longest: 0 }
@@ -145,7 +141,7 @@ impl Default for Meter {
 impl Meter {
     fn add(&mut self, since: Clock) {
         let nanos = since.elapsed().as_nanos() as u64;
-        self.nanos += if nanos < INTERRUPTED { nanos } else { 0 };
+        self.nanos += nanos;
         self.calls += 1;
         self.lengths[(64 - nanos.leading_zeros() as usize).min(39)] += 1;
         self.longest = self.longest.max(nanos);

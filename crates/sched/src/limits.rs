@@ -41,8 +41,8 @@ pub const AGE_ASYNCHRONOUS: Duration = Duration::from_secs(5);
 /// under overload, when all are old, the order among them survives.
 pub const AGED_EVERY: u32 = 16;
 
-/// While nobody has waited longer, the nearest best effort goes first, whenever it came:
-/// that is the least wait on average, and a wait of this length is nobody's long one.
+/// While no best-effort request has waited longer than this, the nearest one goes first, whenever it
+/// came: that makes the mean wait shortest. A wait of a quarter of a second is not counted as long.
 pub const TURN_OPEN: Duration = Duration::from_millis(250);
 
 /// How many best-effort requests one decision sets aside because the static slack does not
@@ -50,8 +50,8 @@ pub const TURN_OPEN: Duration = Duration::from_millis(250);
 /// so that any number of them is passed in time.
 pub const LONG_TRIES: usize = 8;
 
-/// How long others wait at first for the slack to grow for a request that was set aside: the
-/// longest wait that is nobody's long one. Twice as long each time that it does not suffice.
+/// How long others wait at first for the slack to grow for a request that was set aside: as long as a
+/// wait is not counted as long. Twice as long each time that it does not suffice.
 pub const LONG_HOLD: Duration = TURN_OPEN;
 
 /// They never wait longer than this at once, and then not for [`LONG_PAUSES`] times as long.

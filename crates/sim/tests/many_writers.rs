@@ -103,7 +103,7 @@ fn a_status_in_steps_shows_everything_that_stays() {
         steps += 1;
         if steps == 4 {
             // One that was seen, one that was not yet.
-            for name in ["v3", "v97"] {
+            for name in ["v1", "v97"] {
                 let op = Op::VolumeDelete { name: name.into(), only: None, keep_directory: false };
                 world.node.handle(
                     world.now(),

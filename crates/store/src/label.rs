@@ -74,7 +74,7 @@ impl Label {
         }
         let payload = header.payload(bytes)?;
         let label = Self::decode(payload, header.owner.pool).map_err(Problem::Contradiction)?;
-        if label.owner() == header.owner { Ok(label) } else { Err(Problem::Foreign) }
+        if label.owner() == header.owner { Ok(label) } else { Err(Problem::OfAnother) }
     }
     fn decode(payload: &[u8], pool: Id) -> Result<Self, &'static str> {
         const SHORT: &str = "it ends too early";

@@ -81,6 +81,7 @@ pub use formatting::Formatting;
 pub use geometry::{DISKS_MAX, PROFILE_MAX, last_label};
 pub use giving_up::keep_seconds;
 pub use layout::{Field, Table};
+pub use moving::OwnersSought;
 pub use names::{REMOVED_DIRECTORY, REMOVED_NAME_MAX, VOLUME_NAME_MAX};
 pub use numbered::{Number, Numbered};
 pub use opening::{Opened, Opening};

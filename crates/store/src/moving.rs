@@ -19,7 +19,17 @@ use crate::runs::{Run, Wish};
 use crate::state::State;
 use crate::store::Store;
 use alloc::vec::Vec;
+use core::ops::Bound::{Included, Unbounded};
 use units::Bytes;
+
+/// How far the search for the owners of some places has got: see [`Store::seek_owners`].
+#[derive(Clone, Debug, Default)]
+pub struct OwnersSought {
+    /// The volume that is looked at, and from which of its extents on the disk.
+    within: Option<(VolumeId, u32)>,
+    /// Places, the volume that has each, and which in its list.
+    found: Vec<(u64, VolumeId, u32)>,
+}
 
 impl Store {
     /// What is known of bad and slow extents of a disk, in its order: as it was found
@@ -53,16 +63,78 @@ impl Store {
         recorded
     }
 
-    /// The volume that has an extent of a disk, and which of its extents that is now. Cost:
-    /// one look at each run of each volume on the disk.
-    pub fn owner(&self, disk: DiskIndex, extent: u64) -> Option<(VolumeId, u64)> {
-        let extent = u32::try_from(extent).ok()?;
-        self.volumes().find_map(|volume| {
-            let disks = &volume.placement().disks;
-            let slot = disks.iter().position(|&on| on == disk)?;
-            let position = volume.slots[slot].position(extent)?;
-            Some((volume.id(), volume.extent_at(volume.index_of(slot, position))))
-        })
+    /// Those of a disk's `extents` that are not free.
+    pub fn taken(&self, disk: DiskIndex, extents: impl Iterator<Item = u64>) -> Vec<u64> {
+        let free = &self.state.free[disk.as_usize()];
+        let is_free = |&extent: &u64| {
+            u32::try_from(extent).is_ok_and(|start| free.has(Run { start, count: 1 }))
+        };
+        extents.filter(|extent| !is_free(extent)).collect()
+    }
+
+    /// Goes on to look for the volumes that have these extents of a disk, which are in order, at no more
+    /// volumes and runs than are `left`; true where all were looked at. Volumes may change in between: a
+    /// place that a volume has all the while is found, since it stays where it is in the volume's list; one
+    /// that another volume gets meanwhile may be found or not.
+    pub fn seek_owners(
+        &self,
+        disk: DiskIndex,
+        extents: &[u64],
+        sought: &mut OwnersSought,
+        left: &mut u64,
+    ) -> bool {
+        let mut take = || {
+            let has = *left > 0;
+            *left = left.saturating_sub(1);
+            has
+        };
+        let from = sought.within.map_or(Unbounded, |(id, _)| Included(id));
+        for (id, volume) in self.state.volumes.range((from, Unbounded)) {
+            if sought.found.len() == extents.len() {
+                return true;
+            }
+            let mut position = sought.within.filter(|(of, _)| *of == id).map_or(0, |(_, at)| at);
+            sought.within = Some((id, position));
+            if !take() {
+                return false;
+            }
+            let slot = volume.placement().disks.iter().position(|&on| on == disk);
+            let runs = slot.map(|slot| volume.slots[slot].runs_from(position));
+            for run in runs.into_iter().flatten() {
+                if !take() {
+                    return false;
+                }
+                if run.has_place() {
+                    let (start, end) = (u64::from(run.start), u64::from(run.start + run.count));
+                    let first = extents.partition_point(|&extent| extent < start);
+                    let theirs = extents[first..].iter().take_while(|&&extent| extent < end);
+                    let at = |&extent: &u64| (extent, id, position + (extent - start) as u32);
+                    sought.found.extend(theirs.map(at));
+                }
+                position += run.count;
+                sought.within = Some((id, position));
+            }
+        }
+        true
+    }
+
+    /// What was found: places of a disk in their order, each with the volume that has it still, and which
+    /// of the volume's extents that is now.
+    pub fn owners_found(
+        &self,
+        disk: DiskIndex,
+        sought: &OwnersSought,
+    ) -> Vec<(u64, (VolumeId, u64))> {
+        let still = |&(extent, id, position): &(u64, VolumeId, u32)| {
+            let volume = self.volume(id)?;
+            let slot = volume.placement().disks.iter().position(|&on| on == disk)?;
+            let place = volume.slots[slot].get(position)?;
+            let index = || volume.extent_at(volume.index_of(slot, position));
+            (u64::from(place) == extent).then(|| (extent, (id, index())))
+        };
+        let mut found: Vec<_> = sought.found.iter().filter_map(still).collect();
+        found.sort_unstable();
+        found
     }
 
     /// Takes a free extent that is not suspect out of the free ones, for extent `index`

@@ -89,6 +89,18 @@ impl Runs {
     pub(crate) fn placed(&self) -> impl Iterator<Item = Run> + '_ {
         self.iter().filter(Run::has_place)
     }
+    /// The runs from `position` on, the first of them cut to that.
+    pub(crate) fn runs_from(&self, position: u32) -> impl Iterator<Item = Run> + '_ {
+        let behind = self.places.partition_point(|&(before, _)| before <= position);
+        let first = behind.saturating_sub(1);
+        let places = self.places.iter().enumerate().skip(first);
+        places.filter_map(move |(i, &(before, start))| {
+            let end = self.places.get(i + 1).map_or(self.len, |&(next, _)| next);
+            let skip = position.saturating_sub(before);
+            let whole = Run { start, count: end - before };
+            (position < end).then(|| whole.part(skip, whole.count - skip))
+        })
+    }
     pub(crate) fn iter(&self) -> impl Iterator<Item = Run> + '_ {
         self.places.iter().enumerate().map(|(i, &(before, start))| {
             let end = self.places.get(i + 1).map_or(self.len, |&(next, _)| next);
@@ -129,17 +141,6 @@ impl Runs {
         let made = made.places.into_iter().map(|(before, start)| (before + base, start));
         self.places.splice(from..upto, made);
         Some(old)
-    }
-    /// The position of `extent` in the list.
-    pub(crate) fn position(&self, extent: u32) -> Option<u32> {
-        let mut before = 0;
-        self.iter().find_map(|run| {
-            let is_in = |&within: &u32| within < run.count && run.has_place();
-            let found = extent.checked_sub(run.start).filter(is_in);
-            let position = found.map(|within| before + within);
-            before += run.count;
-            position
-        })
     }
     /// Keeps the first `len` extents and gives those of the others that have places.
     pub(crate) fn truncate(&mut self, len: u32) -> Vec<Run> {
@@ -380,6 +381,11 @@ mod tests {
         Run { start, count }
     }
 
+    /// Where an extent is in the list.
+    fn place_of(runs: &Runs, extent: u32) -> Option<u32> {
+        (0..runs.len()).find(|&at| runs.get(at) == Some(extent))
+    }
+
     #[test]
     fn a_list_of_runs_merges_finds_and_cuts() {
         let mut runs = Runs::default();
@@ -402,7 +408,7 @@ mod tests {
         let mut runs = Runs::default();
         [run(10, 5), run(4, 1)].into_iter().for_each(|piece| runs.push(piece));
         assert_eq!(
-            (runs.position(12), runs.position(4), runs.position(15)),
+            (place_of(&runs, 12), place_of(&runs, 4), place_of(&runs, 15)),
             (Some(2), Some(5), None)
         );
         let put = |runs: &mut Runs, at, extent| {
@@ -414,7 +420,7 @@ mod tests {
             runs.iter().collect::<Vec<_>>(),
             [run(10, 2), run(30, 1), run(13, 2), run(4, 1)]
         );
-        assert_eq!((runs.len(), runs.position(30), runs.position(4)), (6, Some(2), Some(5)));
+        assert_eq!((runs.len(), place_of(&runs, 30), place_of(&runs, 4)), (6, Some(2), Some(5)));
         assert_eq!(put(&mut runs, 2, 12), Some(vec![30]));
         assert_eq!(runs.iter().collect::<Vec<_>>(), [run(10, 5), run(4, 1)]);
         assert_eq!((put(&mut runs, 0, 3), put(&mut runs, 6, 3)), (Some(vec![10]), None));
@@ -456,12 +462,17 @@ mod tests {
                         assert_eq!(again, runs, "runs that touch are one");
                         for (position, extent) in each.iter().enumerate() {
                             assert_eq!(runs.get(position as u32), *extent);
-                            let found = extent.and_then(|extent| runs.position(extent));
+                            let found = extent.and_then(|extent| place_of(&runs, extent));
                             let first =
                                 extent.map(|_| each.iter().position(|e| e == extent).unwrap());
                             assert_eq!(found, first.map(|at| at as u32));
                         }
-                        assert_eq!(runs.position(NO_PLACE), None);
+                        for from in 0..=runs.len() {
+                            let mut rest = Runs::default();
+                            runs.runs_from(from).for_each(|run| rest.push(run));
+                            assert_eq!(listed(&rest), each[from as usize..]);
+                            assert_eq!(runs.runs_from(from).count(), rest.runs());
+                        }
                         let cut = runs.truncate(3);
                         assert_eq!(listed(&runs), each[..3]);
                         let cut: BTreeSet<_> = cut.iter().flat_map(of).collect();

@@ -54,7 +54,7 @@ pub enum Problem {
     /// The checksum does not fit: flipped bits, or a write that was cut short.
     Checksum,
     /// Intact, but of another pool or disk.
-    Foreign,
+    OfAnother,
     /// Intact, but meant for another place on the disk.
     Misplaced,
     /// Intact, but contradicts itself, or the rest of the pool; says how.
@@ -77,7 +77,7 @@ impl fmt::Display for Problem {
             Self::Checksum => {
                 f.write_str("its checksum does not fit (flipped bits or a cut write)")
             }
-            Self::Foreign => f.write_str("it belongs to another pool or disk"),
+            Self::OfAnother => f.write_str("it belongs to another pool or disk"),
             Self::Misplaced => f.write_str("it was meant for another place on the disk"),
             Self::Contradiction(how) => write!(f, "its checksum fits but it makes no sense: {how}"),
         }
@@ -246,7 +246,7 @@ impl Header {
         owner: Owner,
     ) -> Result<Self, Problem> {
         let header = Self::read(kind, bytes, at)?;
-        if header.owner == owner { Ok(header) } else { Err(Problem::Foreign) }
+        if header.owner == owner { Ok(header) } else { Err(Problem::OfAnother) }
     }
     /// Bytes of the whole structure on the disk.
     pub(crate) fn size(&self) -> usize {

@@ -2,7 +2,7 @@
 //! what was recorded and not given up, and nothing else in its place, with the times of its
 //! recording. What is given up for its age is old enough, and nothing that is older stays.
 
-use crate::common::{Cut, Disk, Random, at, check, commit, new_pool, open};
+use crate::common::{Cut, Disk, Random, at, check, commit, new_pool, open, owner};
 use store::{Blocks, EXTENT, IoKind, Ownership, Placement, Store, StoreError, VolumeId};
 use units::{Bytes, Duration};
 
@@ -351,7 +351,7 @@ fn an_extent_of_a_ring_moves_to_another_place() {
     assert!(commit(&mut store, &mut disks));
     for extent in [16, 31, 32, 47] {
         let was = store.locate(id, extent).unwrap();
-        assert_eq!(store.owner(was.disk, was.offset.unwrap() / EXTENT), Some((id, extent)));
+        assert_eq!(owner(&store, was.disk, was.offset.unwrap() / EXTENT), Some((id, extent)));
         let to = store.reserve(id, extent).unwrap();
         store.relocate(id, extent, to).unwrap();
         let now = store.locate(id, extent).unwrap();

@@ -1,8 +1,8 @@
 //! Volumes that rotate over their disks by longer runs than an extent: where they lie, how
 //! they grow, and that they are still there after a restart; and pools of before there were any.
 
-use crate::common::{BLOCK, Disk, Random, check, commit, disks_of, new_pool, open};
-use store::{DiskIndex, EXTENT, Placement, Store, StoreError, VolumeId};
+use crate::common::{BLOCK, Disk, Random, check, commit, disks_of, new_pool, open, owner};
+use store::{DiskIndex, EXTENT, OwnersSought, Placement, Store, StoreError, Suspect, VolumeId};
 use units::Bytes;
 
 fn by_runs(extents: u64) -> Placement {
@@ -200,4 +200,81 @@ fn the_volumes_of_an_old_pool_rotate_by_extents() {
     assert_eq!(store.volume(id).unwrap().placement().run, EXTENT * 2);
     assert_eq!(store.find("film").unwrap().placement().run, EXTENT);
     assert!(check(&disks).findings.is_empty(), "{:#?}", check(&disks));
+}
+
+/// Volumes of many runs on two disks; the owners of suspect places are looked for in steps of any length,
+/// between which volumes are made, grow, are cut, deleted, and have an extent moved.
+#[test]
+fn owners_of_suspect_places_are_found_in_steps_while_volumes_change() {
+    let (mut found_in_all, mut steps) = (0, 0);
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let mut disks = new_pool(2, &[Bytes::mib(90); 2]);
+        let mut store = open(&mut disks).unwrap().store;
+        let mut made = 0;
+        let mut change = |store: &mut Store, random: &mut Random| {
+            let all: Vec<VolumeId> = store.volumes().map(|volume| volume.id()).collect();
+            let one = (!all.is_empty()).then(|| all[random.index(all.len())]);
+            let size = EXTENT * (1 + random.below(12));
+            match (random.below(6), one) {
+                (0, Some(id)) => store.delete(id).unwrap(),
+                (1 | 2, Some(id)) => drop(store.resize(id, size)),
+                (3, Some(id)) => {
+                    let index = random.below(store.volume(id).unwrap().extents());
+                    if let Ok(to) = store.reserve(id, index) {
+                        store.relocate(id, index, to).unwrap();
+                    }
+                }
+                _ => {
+                    made += 1;
+                    drop(store.create(&format!("v{made}"), size, &Placement::default()));
+                }
+            }
+        };
+        for turn in 0..120 {
+            change(&mut store, &mut random);
+            if turn % 8 == 0 {
+                assert!(commit(&mut store, &mut disks));
+            }
+        }
+        let on = DiskIndex(random.below(2) as u16);
+        let suspect = |extent| Suspect { extent, errors: 1, slow: 0, commands: 1 };
+        let all: Vec<u32> = (0..90).filter(|_| random.below(3) == 0).collect();
+        store.suspect(on, all.iter().copied().map(suspect).collect());
+        let taken = store.taken(on, all.iter().map(|&extent| extent.into()));
+        let owners = |store: &Store| {
+            let mut all_on: Vec<(u64, (VolumeId, u64))> = Vec::new();
+            for volume in store.volumes() {
+                for (index, (disk, extent)) in (0..).zip(places(store, volume.id())) {
+                    if disk == on.0 && all.contains(&(extent as u32)) {
+                        all_on.push((extent, (volume.id(), index)));
+                    }
+                }
+            }
+            all_on.sort_unstable();
+            all_on
+        };
+        let before = owners(&store);
+        assert!(before.iter().all(|(extent, _)| taken.contains(extent)));
+        let mut sought = OwnersSought::default();
+        loop {
+            steps += 1;
+            let mut left = 1 + random.below(9);
+            if store.seek_owners(on, &taken, &mut sought, &mut left) {
+                break;
+            }
+            assert_eq!(left, 0, "a step ends before its time");
+            change(&mut store, &mut random);
+        }
+        let found = store.owners_found(on, &sought);
+        let after = owners(&store);
+        assert!(found.is_sorted() && found.iter().all(|one| after.contains(one)), "seed {seed}");
+        let stayed = before.iter().filter(|one| after.contains(one));
+        for one in stayed {
+            assert!(found.contains(one), "seed {seed}: {one:?} is not found");
+            assert_eq!(owner(&store, on, one.0), Some(one.1));
+            found_in_all += 1;
+        }
+    }
+    assert!(found_in_all > 300 && steps > 600, "{found_in_all} in {steps} steps");
 }

@@ -2,7 +2,9 @@
 //! is free again, and that all of it adds up at every step.
 
 use crate::common::history::accounts;
-use crate::common::{Disk, Random, at, check, commit, disk, fill_with_volumes, new_pool, open};
+use crate::common::{
+    Disk, Random, at, check, commit, disk, fill_with_volumes, new_pool, open, owner,
+};
 use std::collections::BTreeSet;
 use store::{
     Blocks, DiskIndex, EXTENT, Ownership, Placement, Settled, Store, StoreError, VolumeId, Zone,
@@ -481,7 +483,7 @@ fn no_place_is_anybodys_twice_and_all_adds_up_at_every_step() {
                                 .all(|it: &(_, _, _, Bytes)| (it.2, it.3) != (on, offset))
                     );
                     assert!(left.iter().all(|it| *it != (on, offset)), "it is read there still");
-                    assert_eq!(store.owner(on, offset / EXTENT), None);
+                    assert_eq!(owner(&store, on, offset / EXTENT), None);
                     reused += u64::from(before.contains(&(on, offset)));
                     held.push((id, extent, on, offset));
                 }

@@ -39,10 +39,10 @@ const MACHINE: &str = "a machine is disks with schedules alone and a scenario a 
 const PATH: &str = "crates/xtask/src/names.rs";
 
 /// Where a type is made: crate, then modules.
-type Home = Vec<String>;
+type Definition = Vec<String>;
 
 /// The types of one name in one surface, by where they are made.
-type Surface = BTreeMap<String, BTreeSet<Home>>;
+type Surface = BTreeMap<String, BTreeSet<Definition>>;
 
 /// One thing that a module re-exports: the path, and the name that it has from there on
 /// (`*` for all).
@@ -74,17 +74,20 @@ fn clashes(
     for &room in libraries {
         let mut walk = Walk { crates, seen: BTreeSet::new(), surface: Surface::new() };
         walk.module(room, &[]);
-        for (name, homes) in walk.surface.iter().filter(|(_, homes)| homes.len() > 1) {
+        for (name, definitions) in
+            walk.surface.iter().filter(|(_, definitions)| definitions.len() > 1)
+        {
             if allowed.iter().any(|(there, what, _)| (*there, *what) == (room, name.as_str())) {
                 needed.insert((room, name.clone()));
                 continue;
             }
-            let homes: Vec<String> = homes.iter().map(|home| home.join("::")).collect();
+            let definitions: Vec<String> =
+                definitions.iter().map(|definition| definition.join("::")).collect();
             let text = format!(
                 "users of `{room}` see {} types of the name `{name}`: in {}; give each thing its \
                  own name, or re-export less",
-                homes.len(),
-                homes.join(", ")
+                definitions.len(),
+                definitions.join(", ")
             );
             found.push(Finding::new(&format!("crates/{room}/src/lib.rs"), 0, "names", text));
         }
@@ -102,20 +105,20 @@ fn clashes(
 struct Walk<'a> {
     crates: &'a BTreeMap<&'a str, Modules>,
     /// Modules that were looked at.
-    seen: BTreeSet<Home>,
+    seen: BTreeSet<Definition>,
     surface: Surface,
 }
 
 impl Walk<'_> {
     /// Everything public of a module.
     fn module(&mut self, room: &str, place: &[String]) {
-        let home = home(room, place);
+        let definition = definition(room, place);
         let Some(code) = self.code(room, place) else { return };
-        if !self.seen.insert(home.clone()) {
+        if !self.seen.insert(definition.clone()) {
             return;
         }
         for name in types(&code) {
-            self.surface.entry(name).or_default().insert(home.clone());
+            self.surface.entry(name).or_default().insert(definition.clone());
         }
         for child in public_modules(&code) {
             self.module(room, &[place, &[child]].concat());
@@ -130,8 +133,8 @@ impl Walk<'_> {
         let Some((room, path)) = self.absolute(room, place, &export.path) else { return };
         if export.name == "*" || self.code(&room, &path).is_some() {
             self.module(&room, &path);
-        } else if let Some((home, _)) = self.find(&room, &path, 0) {
-            self.surface.entry(export.name.clone()).or_default().insert(home);
+        } else if let Some((definition, _)) = self.find(&room, &path, 0) {
+            self.surface.entry(export.name.clone()).or_default().insert(definition);
         }
     }
 
@@ -164,11 +167,11 @@ impl Walk<'_> {
     }
 
     /// Where the type of this path is made, through re-exports.
-    fn find(&self, room: &str, path: &[String], depth: u32) -> Option<(Home, String)> {
+    fn find(&self, room: &str, path: &[String], depth: u32) -> Option<(Definition, String)> {
         let (name, place) = path.split_last()?;
         let code = self.code(room, place).filter(|_| depth < 8)?;
         if types(&code).contains(name) {
-            return Some((home(room, place), name.clone()));
+            return Some((definition(room, place), name.clone()));
         }
         let all = exports_of_any_kind(&code);
         all.iter().find_map(|export| {
@@ -187,7 +190,7 @@ impl Walk<'_> {
     }
 }
 
-fn home(room: &str, place: &[String]) -> Home {
+fn definition(room: &str, place: &[String]) -> Definition {
     [&[String::from(room)], place].concat()
 }
 

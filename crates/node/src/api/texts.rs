@@ -2,6 +2,8 @@
 //! what to do next.
 
 use crate::api::{DeviceError, DiskIndex, Error, HostCharge, Measured, Outcome, Refusal, Unmoved};
+use alloc::format;
+use alloc::string::String;
 use core::fmt;
 use store::{StoreError, VOLUME_NAME_MAX};
 
@@ -123,9 +125,117 @@ impl fmt::Display for InTheWay<'_> {
     }
 }
 
+impl Error {
+    /// What is wrong, and what to do next, each by itself. None where only the whole text says it.
+    pub fn told(&self) -> Option<(String, String)> {
+        use crate::jobs::profiles::listed;
+        let nobody = |streams: &[_], volumes: &[_]| streams.is_empty() && volumes.is_empty();
+        let (what, next) = match self {
+            Error::ProfileRefused { refusal, .. } if refusal.undecided => (
+                "with that profile or bus some of what waits now would be late; nothing was changed"
+                    .into(),
+                "set it again".into(),
+            ),
+            Error::ProfileRefused { streams, volumes, refusal } => (
+                format!(
+                    "with that profile or bus {} would not fit any more: {}; nothing was changed",
+                    listed(streams, volumes),
+                    Shortage(refusal)
+                ),
+                match nobody(streams, volumes) {
+                    true => {
+                        "close streams until it does (`slackline stream list` shows them), and set \
+                         it again"
+                    }
+                    false => "close these, or give them less, and set it again",
+                }
+                .into(),
+            ),
+            Error::BeyondHost { disk, host, refusal } => (
+                format!(
+                    "{}, because {} that are open on it do not fit with more; no contract is given \
+                     or widened that does not fit with what was measured either: {}",
+                    HostText { disk: *disk, host },
+                    InTheWay(host),
+                    Shortage(refusal)
+                ),
+                "ask for less, close some of those that are open or give them less (administrators \
+                 see which in the status), or let the host do less beside"
+                    .into(),
+            ),
+            Error::BeyondShare { disk, ppm, most, .. } => (
+                format!(
+                    "the volume's contracts would take {ppm} millionths of disk {}'s time, and may \
+                     take {most}",
+                    disk.0
+                ),
+                "close some of them first".into(),
+            ),
+            Error::BeyondMemory { memory, most, .. } => (
+                format!(
+                    "the volume's contracts would take {memory} of memory, and may take {most}"
+                ),
+                "close some of them first".into(),
+            ),
+            Error::PolicyRefused { policy, streams, volumes, refusal: Some(refusal) } => (
+                format!(
+                    "under the policy `{policy}` {} would not fit: {}; nothing was changed",
+                    listed(streams, volumes),
+                    Shortage(refusal)
+                ),
+                match nobody(streams, volumes) {
+                    true => {
+                        "start the daemon with that policy, so that it commits less often, and set \
+                         it again"
+                    }
+                    false => "close these, or give them less, and set it again",
+                }
+                .into(),
+            ),
+            Error::PolicyRefused { policy, streams, volumes, refusal: None } => {
+                let (what, next) = match nobody(streams, volumes) {
+                    true => (
+                        format!("some of what waits now would be late under the policy `{policy}`"),
+                        "set it again when less waits",
+                    ),
+                    false if policy.keeps_contracts() => (
+                        format!(
+                            "under the policy `{policy}` blocks come after another time, for which \
+                             the windows of {} were not made",
+                            listed(streams, volumes)
+                        ),
+                        "close these, and set it again",
+                    ),
+                    false => (
+                        format!(
+                            "the policy `{policy}` keeps no contracts, and there are those of {}",
+                            listed(streams, volumes)
+                        ),
+                        "close these, and set it again",
+                    ),
+                };
+                (format!("{what}; nothing was changed"), next.into())
+            }
+            _ => return None,
+        };
+        Some((what, next))
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Error::ProfileRefused { .. }
+            | Error::PolicyRefused { .. }
+            | Error::BeyondShare { .. }
+            | Error::BeyondMemory { .. } => {
+                let (what, next) = self.told().expect("of these");
+                write!(f, "{what}: {next}")
+            }
+            Error::BeyondHost { .. } => {
+                let (what, next) = self.told().expect("of these");
+                write!(f, "contract refused: {what}; {next}")
+            }
             Error::Refused(refusal) => write!(f, "contract refused: {refusal}"),
             Error::GroupRefused { members, commit_interval, refusal } => write!(
                 f,
@@ -140,22 +250,6 @@ impl fmt::Display for Error {
                  or commit less often",
                 disk::exact_size(*record),
                 Shortage(refusal)
-            ),
-            Error::ProfileRefused { refusal, .. } if refusal.undecided => write!(
-                f,
-                "with that profile or bus some of what waits now would be late; nothing was changed: \
-                 set it again"
-            ),
-            Error::ProfileRefused { streams, volumes, refusal } => write!(
-                f,
-                "with that profile or bus {} would not fit any more: {}; nothing was changed: {}, and \
-                 set it again",
-                crate::jobs::profiles::listed(streams, volumes),
-                Shortage(refusal),
-                match streams.is_empty() && volumes.is_empty() {
-                    true => "close streams until it does (`slackline stream list` shows them)",
-                    false => "close these, or give them less",
-                }
             ),
             Error::GapRefused { disk, gap, undecided: true, .. } => write!(
                 f,
@@ -192,27 +286,6 @@ impl fmt::Display for Error {
                     true => "start the daemon with a longer `--commit-interval`",
                     false => "close these, or give them less",
                 }
-            ),
-            Error::BeyondHost { disk, host, refusal } => write!(
-                f,
-                "contract refused: {}, because {} that are open on it do not fit with more; no \
-                 contract is given or widened that does not fit with what was measured either: \
-                 {}; ask for less, close some of those that are open or give them less \
-                 (administrators see which in the status), or let the host do less beside",
-                HostText { disk: *disk, host },
-                InTheWay(host),
-                Shortage(refusal)
-            ),
-            Error::BeyondShare { disk, ppm, most, .. } => write!(
-                f,
-                "the volume's contracts would take {ppm} millionths of disk {}'s time, and may \
-                 take {most}: close some of them first",
-                disk.0
-            ),
-            Error::BeyondMemory { memory, most, .. } => write!(
-                f,
-                "the volume's contracts would take {memory} of memory, and may take {most}: close \
-                 some of them first"
             ),
             Error::NoSuchVolume { name } => {
                 write!(f, "no volume is named '{name}'; `slackline volume list` shows them")
@@ -298,39 +371,6 @@ impl fmt::Display for Error {
                     f,
                     "too much is waiting ({waiting} operations); try again when some have ended"
                 )
-            }
-            Error::PolicyRefused { policy, streams, volumes, refusal: Some(refusal) } => write!(
-                f,
-                "under the policy `{policy}` {} would not fit: {}; nothing was changed: {}, and \
-                 set it again",
-                crate::jobs::profiles::listed(streams, volumes),
-                Shortage(refusal),
-                match streams.is_empty() && volumes.is_empty() {
-                    true => "start the daemon with that policy, so that it commits less often",
-                    false => "close these, or give them less",
-                }
-            ),
-            Error::PolicyRefused { policy, streams, volumes, refusal: None } => {
-                match streams.is_empty() && volumes.is_empty() {
-                    true => write!(
-                        f,
-                        "some of what waits now would be late under the policy `{policy}`; \
-                         nothing was changed: set it again when less waits"
-                    ),
-                    false if policy.keeps_contracts() => write!(
-                        f,
-                        "under the policy `{policy}` blocks come after another time, for which \
-                         the windows of {} were not made; nothing was changed: close these, and \
-                         set it again",
-                        crate::jobs::profiles::listed(streams, volumes)
-                    ),
-                    false => write!(
-                        f,
-                        "the policy `{policy}` keeps no contracts, and there are those of {}; \
-                         nothing was changed: close these, and set it again",
-                        crate::jobs::profiles::listed(streams, volumes)
-                    ),
-                }
             }
             Error::KeepsNothing { policy } => write!(
                 f,

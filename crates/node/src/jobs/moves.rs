@@ -16,8 +16,9 @@
 use crate::api::*;
 use crate::limits::MOVE_AGAIN;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::ops::Range;
-use store::{EXTENT, VolumeId};
+use store::{EXTENT, OwnersSought, VolumeId};
 use units::{Bytes, Duration, Instant};
 
 /// An extent on its way.
@@ -57,6 +58,8 @@ pub(crate) struct Moves {
     pub occupied: BTreeMap<DiskIndex, u64>,
     /// Something has changed since.
     pub wanted: bool,
+    /// Suspect places of disks that are not free, whose volumes are being looked for.
+    pub sought: BTreeMap<DiskIndex, (Vec<u64>, OwnersSought)>,
 }
 
 impl Moves {
@@ -65,9 +68,12 @@ impl Moves {
         self.wanted = true;
     }
 
-    /// When to look again, though nothing changes: on disks where no move is running,
-    /// whose end is such a change.
+    /// When to look again, though nothing changes: at once while volumes are looked for; then on disks where
+    /// no move is running, whose end is such a change.
     pub(crate) fn due(&self) -> Option<Instant> {
+        if !self.sought.is_empty() {
+            return Some(Instant::EPOCH);
+        }
         let resting = self.stuck.iter().filter(|(place, _)| !self.running.contains_key(&place.0));
         let again = resting.map(|(_, stuck)| stuck.again);
         again.min().filter(|&again| again < Instant::MAX)
@@ -76,6 +82,7 @@ impl Moves {
     /// Nothing is tried again.
     pub fn rest(&mut self) {
         self.wanted = false;
+        self.sought.clear();
         self.stuck.values_mut().for_each(|stuck| stuck.again = Instant::MAX);
     }
 

@@ -3,7 +3,7 @@
 use crate::api::*;
 use crate::core::Core;
 use crate::jobs::moves::{Move, Stuck};
-use crate::limits::{MOVE_AGAIN, MOVE_PIECE, MOVE_RETRY};
+use crate::limits::{MOVE_AGAIN, MOVE_PIECE, MOVE_RETRY, OWNERS_STEP};
 use crate::memory::arena::Use;
 use crate::node::Node;
 use crate::work::Owner;
@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use sched::Class;
-use store::{EXTENT, VolumeId};
+use store::{EXTENT, OwnersSought, VolumeId};
 use units::{Bytes, Instant};
 
 impl Core {
@@ -146,7 +146,8 @@ impl Core {
 }
 
 impl Node {
-    /// Begins what moves there are to begin.
+    /// Begins what moves there are to begin. Whose suspect places are is looked for in steps: a volume may
+    /// have a run for each MiB.
     pub(crate) fn look_for_moves(&mut self, now: Instant) {
         let moves = &mut self.core.moves;
         let wanted = moves.wanted || moves.due().is_some_and(|due| due <= now);
@@ -156,20 +157,39 @@ impl Node {
         if self.is_ending() || self.core.read_only().is_some() {
             return self.core.moves.rest();
         }
-        self.core.moves.wanted = false;
-        for disk in (0..self.core.disks.len()).map(|disk| DiskIndex(disk as u16)) {
-            self.look_on(now, disk);
+        let goes_on = !self.core.moves.sought.is_empty();
+        if !goes_on {
+            self.seek_suspects();
+        }
+        let mut left = OWNERS_STEP;
+        while let Some(mut entry) = self.core.moves.sought.first_entry() {
+            let disk = *entry.key();
+            let (places, sought) = entry.get_mut();
+            if !self.core.store.seek_owners(disk, places, sought, &mut left) {
+                return self.core.wake_timers();
+            }
+            let (_, (_, sought)) = entry.remove_entry();
+            let occupied = self.core.store.owners_found(disk, &sought);
+            self.move_from(now, disk, occupied);
+        }
+        if goes_on && self.core.moves.wanted {
+            self.seek_suspects();
+            self.core.wake_timers();
         }
     }
 
-    /// Finds the suspect extents of a disk that hold data, and begins to move one of
-    /// them, if none is on its way.
-    fn look_on(&mut self, now: Instant, disk: DiskIndex) {
-        let state = &self.core.disks[disk.as_usize()];
-        let suspects: Vec<u64> =
-            state.queue.seen().suspects().map(|suspect| suspect.extent).collect();
-        let owner = |&extent: &u64| Some((extent, self.core.store.owner(disk, extent)?));
-        let occupied: Vec<_> = suspects.iter().filter_map(owner).collect();
+    /// Begins to look for the volumes that have the suspect places of each disk.
+    fn seek_suspects(&mut self) {
+        self.core.moves.wanted = false;
+        for state in &self.core.disks {
+            let suspects = state.queue.seen().suspects().map(|suspect| suspect.extent);
+            let taken = self.core.store.taken(state.index, suspects);
+            self.core.moves.sought.insert(state.index, (taken, OwnersSought::default()));
+        }
+    }
+
+    /// Begins to move one of the suspect extents of a disk that hold data, if none is on its way.
+    fn move_from(&mut self, now: Instant, disk: DiskIndex, occupied: Vec<(u64, (VolumeId, u64))>) {
         let moves = &mut self.core.moves;
         moves.occupied.insert(disk, occupied.len() as u64);
         moves.stuck.retain(|&(on, extent), _| {

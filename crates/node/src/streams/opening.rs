@@ -42,9 +42,10 @@ impl Node {
         let admitted = self.may_open(opening, region.is_some()).and_then(|volume| {
             let wanted = (mode, contract, miss);
             self.with_memory(now, |node| {
-                let mut home = WindowMemory::new(region);
-                let admitted = stream::admit(&mut node.core, now, volume, wanted, &mut home)?;
-                Ok((volume, home, admitted))
+                let mut window_memory = WindowMemory::new(region);
+                let admitted =
+                    stream::admit(&mut node.core, now, volume, wanted, &mut window_memory)?;
+                Ok((volume, window_memory, admitted))
             })
         });
         match admitted {
@@ -54,11 +55,11 @@ impl Node {
                     self.core.answer(ticket, Err(error));
                 }
             }
-            Ok((volume, home, Admitted { tasks, group, places, odds })) => {
+            Ok((volume, window_memory, Admitted { tasks, group, places, odds })) => {
                 let id = StreamId(self.next_stream);
                 self.next_stream += 1;
                 let window = contract.block * places.len() as u64;
-                let memory = (home, places, region.is_some());
+                let memory = (window_memory, places, region.is_some());
                 let in_a_row = contract::in_a_row(contract, &self.core.shares(volume));
                 let from = (start, in_a_row);
                 let mut made =

@@ -122,7 +122,7 @@ pub(crate) struct Stream {
     pub places: VecDeque<Bytes>,
     /// Places of blocks that the window left while their commands were under way.
     pub strays: Vec<Bytes>,
-    pub home: WindowMemory,
+    pub window_memory: WindowMemory,
     /// Of a window that is shared with the program.
     pub shared: Option<Shared>,
     /// The playout point: where the program reads or writes next.
@@ -194,7 +194,7 @@ impl Stream {
         mode: Mode,
         contract: Contract,
         (tasks, group): (Vec<Joined>, Option<GroupId>),
-        (home, places, shared): (WindowMemory, Vec<Bytes>, bool),
+        (window_memory, places, shared): (WindowMemory, Vec<Bytes>, bool),
         (start, in_a_row): (Bytes, u64),
         now: Instant,
     ) -> Self {
@@ -213,7 +213,7 @@ impl Stream {
             window: Window::new(start / contract.block, slots),
             places: places.into(),
             strays: Vec::new(),
-            home,
+            window_memory,
             shared: shared.then(|| Shared::new(start)),
             position: start,
             pace: Pace::new(&contract, now),
@@ -360,7 +360,7 @@ impl Stream {
             self.window.push_back(if nowhere { Slot::Nowhere } else { Slot::Open });
             self.places.push_back(place);
         } else if !nowhere {
-            self.home.give(core, self.contract.block, place);
+            self.window_memory.give(core, self.contract.block, place);
         }
     }
 
@@ -380,7 +380,7 @@ impl Stream {
         blocks: u64,
     ) -> Result<Vec<Bytes>, Error> {
         let more = blocks.saturating_sub(self.window.len());
-        self.home.take(core, self.contract.block, more)
+        self.window_memory.take(core, self.contract.block, more)
     }
 
     /// Lets the window grow into this memory.
@@ -392,7 +392,7 @@ impl Stream {
     /// Gives memory back that the window did not come to use.
     pub(crate) fn give(&mut self, core: &mut Core, more: Vec<Bytes>) {
         for place in more {
-            self.home.give(core, self.contract.block, place);
+            self.window_memory.give(core, self.contract.block, place);
         }
     }
 
@@ -406,7 +406,7 @@ impl Stream {
         {
             self.window.pop_back();
             let place = self.places.pop_back().expect("a place for each block");
-            self.home.give(core, self.contract.block, place);
+            self.window_memory.give(core, self.contract.block, place);
         }
     }
 
@@ -416,7 +416,7 @@ impl Stream {
         let slots = self.window.iter().zip(self.places.drain(..));
         let places = slots.filter(|((_, slot), _)| **slot != Slot::Nowhere);
         let places = places.map(|(_, place)| place);
-        self.home.leave(core, self.contract.block, places);
+        self.window_memory.leave(core, self.contract.block, places);
     }
 
     /// From now on another contract, which is admitted with these tasks; the first
@@ -467,7 +467,7 @@ impl Stream {
             Some(((_, slot), its_place)) => {
                 (*slot, *its_place) = (Slot::Open, place);
             }
-            None => self.home.give(core, self.contract.block, place),
+            None => self.window_memory.give(core, self.contract.block, place),
         }
         true
     }
@@ -638,7 +638,7 @@ pub(crate) fn admit(
     now: Instant,
     volume: VolumeId,
     (mode, asked, miss): (Mode, &Contract, Option<Chance>),
-    home: &mut WindowMemory,
+    window_memory: &mut WindowMemory,
 ) -> Result<Admitted, Error> {
     asked.check()?;
     let (shares, odds) = match miss.filter(|&miss| miss > Chance::NEVER) {
@@ -687,7 +687,7 @@ pub(crate) fn admit(
         Some(group) => core.leave_group(now, group, None),
         None => core.leave(&tasks),
     };
-    let places = match home.take(core, asked.block, blocks) {
+    let places = match window_memory.take(core, asked.block, blocks) {
         Ok(places) => places,
         Err(error) => {
             leave(core);
@@ -700,7 +700,7 @@ pub(crate) fn admit(
     {
         leave(core);
         core.put_chunks_back(now, &chunks);
-        home.leave(core, asked.block, places.into_iter());
+        window_memory.leave(core, asked.block, places.into_iter());
         return Err(error);
     }
     Ok(Admitted { tasks, group, places, odds })

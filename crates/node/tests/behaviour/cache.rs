@@ -353,10 +353,10 @@ fn what_is_read_before_a_claimed_write_is_done_is_not_cached() {
 
 /// Random histories of one pool with the cache and one without: whoever asks for memory, for a window,
 /// a contract or an operation, is answered alike, at once, whatever is cached; and what is read is
-/// the same. `SLACKLINE_HISTORIES`: how many.
+/// the same. `SLACKLINE_CACHES`: how many.
 #[test]
 fn whoever_asks_for_memory_has_it_at_once_whatever_is_cached() {
-    let histories = std::env::var("SLACKLINE_HISTORIES");
+    let histories = std::env::var("SLACKLINE_CACHES");
     let histories = histories.map_or(100, |number| number.parse().expect("a number"));
     let (mut opened, mut refused, mut from_memory) = (0, 0, Bytes::ZERO);
     // Made once for several: what is cached of the one before is there, what was asked for is not.

@@ -2,7 +2,6 @@
 
 mod driver;
 
-mod again;
 mod behind;
 mod bounds;
 mod cache;
@@ -24,6 +23,7 @@ mod naming;
 mod one_command;
 mod permission;
 mod plan;
+mod promised_anew;
 mod questions;
 mod recorded;
 mod rings;

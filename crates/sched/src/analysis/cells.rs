@@ -131,17 +131,17 @@ impl Cells {
         *sums = before.map_or(*sums, |row| sums.minus(Sums::of(row)));
     }
 
-    /// A task joins; `stair` is that of the others.
+    /// A task joins; `blocking_steps` is that of the others.
     pub fn insert(
         &mut self,
         one: &Row,
         command: u64,
-        stair: &BlockingSteps,
+        blocking_steps: &BlockingSteps,
         (before, after): (Option<Row>, Row),
     ) {
         self.count(before.as_ref(), Some(&after));
         for track in &mut self.tracks {
-            let loss = loss(track.cell, one, command, |interval| stair.blocking(interval));
+            let loss = loss(track.cell, one, command, |interval| blocking_steps.blocking(interval));
             track.least = track.least.saturating_sub(loss);
         }
     }

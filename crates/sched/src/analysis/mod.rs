@@ -16,7 +16,7 @@
 //! about one task more follow at once, and with the same answer; the exact slack is
 //! then found when somebody asks for it. A small set is searched at once.
 //!
-//! Invariants: `rows` and `stair` sum up the tasks; `cells`, where there is one, sums
+//! Invariants: `rows` and `blocking_steps` sum up the tasks; `cells`, where there is one, sums
 //! up the rows; no difference is below `least`; `found`, where it is known, is the
 //! analysis of exactly these rows.
 
@@ -67,7 +67,7 @@ pub struct TaskSet {
     /// Shared between copies until one of them changes, as the next two are: searches copy schedules often.
     slots: Arc<Vec<Slot>>,
     rows: Arc<Rows>,
-    stair: Arc<BlockingSteps>,
+    blocking_steps: Arc<BlockingSteps>,
     sums: Sums,
     cells: Option<Box<Cells>>,
     /// From so many classes on there are cells.
@@ -122,7 +122,7 @@ impl TaskSet {
             slots: Arc::default(),
             vacant: Vec::new(),
             rows: Arc::default(),
-            stair: Arc::default(),
+            blocking_steps: Arc::default(),
             sums: Sums::default(),
             cells: None,
             cells_from: CELLS_FROM,
@@ -617,7 +617,8 @@ impl TaskSet {
     /// Takes over what was found out about a copy of this set, where neither has changed
     /// since it was copied: so that whoever has to look for long can do so elsewhere.
     pub fn learn_from(&self, copy: &Self) {
-        let same = Arc::ptr_eq(&self.rows, &copy.rows) && Arc::ptr_eq(&self.stair, &copy.stair);
+        let same = Arc::ptr_eq(&self.rows, &copy.rows)
+            && Arc::ptr_eq(&self.blocking_steps, &copy.blocking_steps);
         if let (true, Some(found)) = (same, copy.found.get()) {
             self.know(Some(found));
         }
@@ -667,7 +668,7 @@ impl TaskSet {
     /// The longest command of those that are due later than `interval` after their
     /// release; with online slack, what it has beyond the reserve.
     pub fn blocking(&self, interval: Duration) -> Duration {
-        Duration::from_nanos(self.stair.blocking(interval.as_nanos()))
+        Duration::from_nanos(self.blocking_steps.blocking(interval.as_nanos()))
     }
 
     /// The cycle of a set that is admitted by cycles or by sweeps; `None` where it is not, where it has
@@ -688,7 +689,7 @@ impl TaskSet {
         let deadline = deadlines.chain(candidate.map(|row| row.deadline)).min()?;
         let costs = self.rows.list().iter().chain(&candidate).map(|row| row.cost);
         let work = costs.fold(0, u64::saturating_add);
-        let longest = self.stair.blocking(0).max(search.command).max(self.leaves());
+        let longest = self.blocking_steps.blocking(0).max(search.command).max(self.leaves());
         let in_the_way = longest.saturating_mul(u64::from(self.depth));
         let [deadline, work, in_the_way, least] =
             [deadline, work, in_the_way, self.leaves()].map(Duration::from_nanos);
@@ -866,11 +867,11 @@ impl TaskSet {
         self.sums = self.sums.plus(Sums::of(&after));
         self.sums = before.map_or(self.sums, |before| self.sums.minus(Sums::of(&before)));
         if let Some(cells) = &mut self.cells {
-            cells.insert(&one, command, &self.stair, (before, after));
+            cells.insert(&one, command, &self.blocking_steps, (before, after));
         } else if self.rows.list().len() >= self.cells_from {
             self.cells = Some(Box::new(Cells::of(self.rows.list())));
         }
-        Arc::make_mut(&mut self.stair).insert(one.deadline, command);
+        Arc::make_mut(&mut self.blocking_steps).insert(one.deadline, command);
         self.found.set(None);
     }
 
@@ -892,7 +893,7 @@ impl TaskSet {
             cells.withdraw(&one, (before, after));
         }
         let command = self.in_the_way(task.command.as_nanos());
-        Arc::make_mut(&mut self.stair).withdraw(one.deadline, command);
+        Arc::make_mut(&mut self.blocking_steps).withdraw(one.deadline, command);
         self.found.set(None);
     }
 }

@@ -70,7 +70,7 @@ impl TaskSet {
         let always = joining.filter(|task| task.odds.is_none()).map(|task| self.charged(task));
         // Of each command of the set what is beyond the reserve is known.
         let command = always.map_or(0, |task| task.command.as_nanos());
-        let in_the_way = command.max(self.leaves() + self.stair.blocking(0));
+        let in_the_way = command.max(self.leaves() + self.blocking_steps.blocking(0));
         let in_the_way = in_the_way.saturating_mul(u64::from(self.depth));
         let rows = self.rows.list().iter().map(|row| (row.period.get(), row.cost));
         let rows =

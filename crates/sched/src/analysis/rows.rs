@@ -189,17 +189,19 @@ impl BlockingSteps {
 
     /// Adds a step and drops those that it covers.
     fn climb(&mut self, step: Step) {
-        let stair = &mut self.steps;
-        let end = stair.partition_point(|other| other.until < step.until);
-        if stair.get(end).is_some_and(|other| other.cost >= step.cost) {
+        let blocking_steps = &mut self.steps;
+        let end = blocking_steps.partition_point(|other| other.until < step.until);
+        if blocking_steps.get(end).is_some_and(|other| other.cost >= step.cost) {
             return;
         }
-        let covered = stair.get(end).is_some_and(|other| other.until == step.until);
-        let start = stair[..end].partition_point(|other| other.cost > step.cost);
-        stair.splice(start..end + usize::from(covered), [step]);
+        let covered = blocking_steps.get(end).is_some_and(|other| other.until == step.until);
+        let start = blocking_steps[..end].partition_point(|other| other.cost > step.cost);
+        blocking_steps.splice(start..end + usize::from(covered), [step]);
     }
 }
 
-pub(super) fn blocking(stair: &[Step], interval: u64) -> u64 {
-    stair.get(stair.partition_point(|step| step.until <= interval)).map_or(0, |step| step.cost)
+pub(super) fn blocking(blocking_steps: &[Step], interval: u64) -> u64 {
+    blocking_steps
+        .get(blocking_steps.partition_point(|step| step.until <= interval))
+        .map_or(0, |step| step.cost)
 }

@@ -41,7 +41,7 @@ pub(super) enum Range {
 /// One run of the search, over the rows and perhaps one candidate.
 pub(super) struct Search<'a> {
     rows: &'a [Row],
-    stair: &'a [Step],
+    blocking_steps: &'a [Step],
     pub candidate: Option<Row>,
     /// The longest command of the candidate.
     pub command: u64,
@@ -60,8 +60,8 @@ impl<'a> Search<'a> {
         let candidate = task.as_ref().map(Row::of);
         let sums = candidate.map_or(set.sums, |row| set.sums.plus(Sums::of(&row)));
         let command = task.map_or(0, |task| set.in_the_way(task.command.as_nanos()));
-        let (rows, stair) = (set.rows.list(), set.stair.steps());
-        Self { rows, stair, candidate, command, sums }
+        let (rows, blocking_steps) = (set.rows.list(), set.blocking_steps.steps());
+        Self { rows, blocking_steps, candidate, command, sums }
     }
 
     fn visits_per_ledge(&self) -> u64 {
@@ -177,11 +177,11 @@ impl<'a> Search<'a> {
     pub(super) fn deadline_max(&self) -> u64 {
         // The task with the longest deadline is in the way last, so it has a step.
         let candidate = self.candidate.map_or(0, |row| row.deadline);
-        self.stair.last().map_or(0, |step| step.until).max(candidate)
+        self.blocking_steps.last().map_or(0, |step| step.until).max(candidate)
     }
 
     fn cost_max(&self) -> u64 {
-        self.stair.first().map_or(0, |step| step.cost).max(self.command)
+        self.blocking_steps.first().map_or(0, |step| step.cost).max(self.command)
     }
 
     fn ledge_below(&self, limit: u64) -> Option<Ledge> {
@@ -208,15 +208,15 @@ impl<'a> Search<'a> {
 
     /// Without the candidate.
     pub(super) fn blocking_of_others(&self, interval: u64) -> u64 {
-        blocking(self.stair, interval)
+        blocking(self.blocking_steps, interval)
     }
 
     /// The smallest `L` with `L - blocking(L) >= demand + slack`.
     fn harmless_from(&self, demand: u64, slack: i64) -> u64 {
         let wanted = demand.saturating_add_signed(slack);
-        let step = self.stair.partition_point(|step| step.until <= wanted + step.cost);
-        let below = step.checked_sub(1).map_or(0, |below| self.stair[below].until);
-        let from = below.max(wanted + self.stair.get(step).map_or(0, |step| step.cost));
+        let step = self.blocking_steps.partition_point(|step| step.until <= wanted + step.cost);
+        let below = step.checked_sub(1).map_or(0, |below| self.blocking_steps[below].until);
+        let from = below.max(wanted + self.blocking_steps.get(step).map_or(0, |step| step.cost));
         // The candidate blocks up to its deadline.
         from.max(self.candidate.map_or(0, |row| row.deadline.min(wanted + self.command)))
     }

@@ -33,7 +33,7 @@ pub struct Resumed {
     /// Bytes that are neither in the volume nor here.
     pub missing: u64,
     /// The volume has more than was handed over: another program wrote it.
-    pub foreign: u64,
+    pub by_others: u64,
 }
 
 impl Buffer {
@@ -105,9 +105,9 @@ impl Buffer {
     pub fn resume(&mut self, at: u64) -> Resumed {
         let end = self.base + self.held_bytes as u64;
         let missing = self.base.saturating_sub(at);
-        let foreign = at.saturating_sub(end);
+        let by_others = at.saturating_sub(end);
         let mut skip =
-            if foreign > 0 { self.held_bytes } else { at.saturating_sub(self.base) as usize };
+            if by_others > 0 { self.held_bytes } else { at.saturating_sub(self.base) as usize };
         let mut again = VecDeque::new();
         for piece in self.held.drain(..) {
             if skip >= piece.len() {
@@ -123,7 +123,7 @@ impl Buffer {
         self.waiting = again;
         self.waiting_bytes += again_bytes;
         (self.held_bytes, self.base) = (0, at);
-        Resumed { again: again_bytes as u64, missing, foreign }
+        Resumed { again: again_bytes as u64, missing, by_others }
     }
 
     /// The volume is opened for the first time, and is written from `at` on.
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!((buffer.held(), buffer.waiting()), (PIECE as u64, PIECE as u64));
         // The volume has a little more than was said to be durable.
         let resumed = buffer.resume(1_000 + PIECE as u64 + 9);
-        assert_eq!(resumed, Resumed { again: PIECE as u64 - 9, missing: 0, foreign: 0 });
+        assert_eq!(resumed, Resumed { again: PIECE as u64 - 9, missing: 0, by_others: 0 });
         assert!(all(&mut buffer) == bytes[PIECE + 9..]);
     }
 
@@ -222,7 +222,7 @@ mod tests {
         buffer.push(&[1; 10]);
         buffer.take().unwrap();
         buffer.push(&[2; 10]);
-        assert_eq!(buffer.resume(15), Resumed { again: 0, missing: 0, foreign: 5 });
+        assert_eq!(buffer.resume(15), Resumed { again: 0, missing: 0, by_others: 5 });
         assert_eq!(all(&mut buffer), [2; 10]);
         buffer.durable(25);
         assert_eq!(buffer.held(), 0);

@@ -381,7 +381,7 @@ impl Camera {
             inner.buffer.resume(length.get())
         } else {
             inner.buffer.start_at(length.get());
-            Resumed { again: 0, missing: 0, foreign: 0 }
+            Resumed { again: 0, missing: 0, by_others: 0 }
         };
         (inner.contract, inner.stream) = (Some(contract), Some(stream));
         inner.buffer.widen(self.spec.buffer_for(contract.rate_bytes_per_second));
@@ -407,9 +407,9 @@ impl Camera {
         if resumed.again > 0 {
             what += &format!("; {} are handed over once more", Bytes::new(resumed.again));
         }
-        if resumed.foreign > 0 {
-            let foreign = Bytes::new(resumed.foreign);
-            what += &format!("; another program has written {foreign} behind it meanwhile");
+        if resumed.by_others > 0 {
+            let by_others = Bytes::new(resumed.by_others);
+            what += &format!("; another program has written {by_others} behind it meanwhile");
         }
         self.tell(
             self.event("open", what)

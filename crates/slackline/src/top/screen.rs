@@ -1,4 +1,4 @@
-//! What is seen of the state: a verdict, the disks with what they did lately, the streams, or one of
+//! What is seen of the state: a verdict, the disks with what they did sample, the streams, or one of
 //! them.
 
 use super::state::{Order, State};
@@ -81,7 +81,7 @@ fn verdict(state: &State) -> Vec<Line<'_>> {
     lines
 }
 
-/// A line for each disk, and one below it with what it did lately.
+/// A line for each disk, and one below it with what it did sample.
 fn disk_lines(frame: &mut Frame<'_>, state: &State, area: Rect) {
     let disks = &state.overview.status.disks;
     let lines = Layout::vertical(
@@ -98,7 +98,7 @@ fn disk_lines(frame: &mut Frame<'_>, state: &State, area: Rect) {
         if area.height == 0 {
             break;
         }
-        let lately = state.disks[at].back().copied().unwrap_or_default();
+        let sample = state.disks[at].back().copied().unwrap_or_default();
         let line = format!(
             " {:<28}{:>10}{:>9}{:>6}{:>7}  {:<14}{}",
             tail(&format!("{} {}", disk.disk, disk.device), 27),
@@ -106,8 +106,8 @@ fn disk_lines(frame: &mut Frame<'_>, state: &State, area: Rect) {
             disk.slack_ns.to_string(),
             disk.late_requests,
             disk.errors,
-            lately.contract.to_string(),
-            lately.best_effort,
+            sample.contract.to_string(),
+            sample.best_effort,
         );
         let style = if is_bad(disk) { bold(Color::Red) } else { Style::new() };
         let [figures, graphs] =
@@ -141,7 +141,7 @@ fn tail(text: &str, most: usize) -> String {
     }
 }
 
-/// What was lately, the newest on the right, with its name on the left.
+/// What was sample, the newest on the right, with its name on the left.
 fn graph(
     frame: &mut Frame<'_>,
     area: Rect,

@@ -27,7 +27,7 @@ pub enum Order {
     Volume,
     /// What was asked for.
     Asked,
-    /// What was got lately.
+    /// What was got sample.
     Got,
     /// Late requests.
     Late,
@@ -55,7 +55,7 @@ impl Order {
 
 /// What one stream did from one answer to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lately {
+pub struct StreamSample {
     /// The mean rate.
     pub got: Rate,
     /// Requests that were late.
@@ -64,7 +64,7 @@ pub struct Lately {
 
 /// What one disk did from one answer to the next, and its slack at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DiskLately {
+pub struct DiskSample {
     /// Under contract.
     pub contract: Rate,
     /// As best effort.
@@ -80,9 +80,9 @@ pub struct State {
     /// Why there is none after it.
     pub lost: Option<String>,
     /// By stream, the oldest first.
-    pub streams: BTreeMap<u64, VecDeque<Lately>>,
+    pub streams: BTreeMap<u64, VecDeque<StreamSample>>,
     /// By disk, the oldest first.
-    pub disks: Vec<VecDeque<DiskLately>>,
+    pub disks: Vec<VecDeque<DiskSample>>,
     /// What streams are sorted by.
     pub order: Order,
     /// The largest first.
@@ -128,22 +128,22 @@ impl State {
         }
         let rate = |is: Bytes, was: Bytes| Rate::of(is.saturating_sub(was), passed);
         for (past, (was, is)) in self.disks.iter_mut().zip(before.disks.iter().zip(&now.disks)) {
-            let lately = DiskLately {
+            let sample = DiskSample {
                 contract: rate(is.real_time.bytes, was.real_time.bytes),
                 best_effort: rate(is.best_effort.bytes, was.best_effort.bytes),
                 slack: is.slack_ns,
             };
-            keep(past, lately);
+            keep(past, sample);
         }
         let was: BTreeMap<u64, &Stream> =
             before.streams.iter().map(|stream| (stream.id, stream)).collect();
         for stream in &now.streams {
             let Some(was) = was.get(&stream.id) else { continue };
-            let lately = Lately {
+            let sample = StreamSample {
                 got: rate(stream.moved_bytes, was.moved_bytes),
                 late: stream.late_requests.saturating_sub(was.late_requests),
             };
-            keep(self.streams.entry(stream.id).or_default(), lately);
+            keep(self.streams.entry(stream.id).or_default(), sample);
         }
         self.streams.retain(|id, _| now.streams.iter().any(|stream| stream.id == *id));
         self.overview = next;
@@ -155,7 +155,7 @@ impl State {
         self.lost = Some(why);
     }
 
-    /// What a stream got lately: the mean of its last ten answers.
+    /// What a stream got sample: the mean of its last ten answers.
     pub fn got(&self, id: u64) -> Option<Rate> {
         let past = self.streams.get(&id)?;
         let last: Vec<u64> = past.iter().rev().take(10).map(|one| one.got.get()).collect();

@@ -12,6 +12,13 @@ use units::Bytes;
 
 pub mod history;
 
+/// The volume that has an extent of a disk, and which of its extents that is.
+pub fn owner(store: &Store, disk: DiskIndex, extent: u64) -> Option<(VolumeId, u64)> {
+    let mut sought = store::OwnersSought::default();
+    while !store.seek_owners(disk, &[extent], &mut sought, &mut 2) {}
+    store.owners_found(disk, &sought).first().map(|&(_, owner)| owner)
+}
+
 pub const BLOCK: usize = 4096;
 pub type Block = Arc<[u8; BLOCK]>;
 
