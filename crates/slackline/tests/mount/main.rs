@@ -58,8 +58,7 @@ impl Mounted {
     /// A pool of this size.
     fn of(size: &str) -> Option<Self> {
         let dir = Scratch::new();
-        if !Path::new("/dev/fuse").exists() || !rustix::process::geteuid().is_root() {
-            skips::not_run("needs root and /dev/fuse");
+        if !can_mount() {
             return None;
         }
         let disks = dir.make_pool_of(&["a"], size);
@@ -98,6 +97,11 @@ impl Mounted {
         assert!(ran.status.success(), "{line}: {said}");
         String::from_utf8(ran.stdout).unwrap()
     }
+}
+
+fn can_mount() -> bool {
+    let can = Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
+    skips::can_run(can, "needs root and /dev/fuse")
 }
 
 /// So many bytes, the same in each run.
