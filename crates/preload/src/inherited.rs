@@ -14,7 +14,7 @@
 
 use crate::rules::rules;
 use crate::table::{self, Open};
-use crate::{real, say, stream};
+use crate::{others, real, stream};
 use client::{Contract, InTime};
 use libc::{c_char, c_int};
 use std::ffi::CStr;
@@ -23,31 +23,12 @@ use std::fs::File as Plain;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// Shells redirect descriptors below this.
 const DESCRIPTORS: c_int = 10;
 /// What the memory is called.
 const NAME: &CStr = c"slackline-volume";
-
-/// Which of the standard descriptors are volumes that another process has open.
-static OTHERS: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
-
-/// Tells a person, once, why a call on such a descriptor fails.
-pub fn say_whose(descriptor: c_int) {
-    let others = usize::try_from(descriptor).ok().and_then(|place| OTHERS.get(place));
-    if others.is_some_and(|others| others.load(Ordering::Relaxed))
-        && table::is_placeholder(descriptor)
-        && others.is_some_and(|others| others.swap(false, Ordering::Relaxed))
-    {
-        say(&format!(
-            "slackline: descriptor {descriptor} is a volume that another process has open, a shell perhaps, \
-             and is not this program's: only `slackline mount DIR` can do this\n  \
-             next: give each program the name of the volume, or one of them the output of all by a pipe\n"
-        ));
-    }
-}
 
 /// What is taken away before another program may be in this one's place.
 struct Left {
@@ -185,16 +166,15 @@ fn word(descriptor: c_int) -> Option<(usize, c_int, u64, String)> {
     let path = format!("/proc/self/fd/{descriptor}");
     let is = std::fs::read_link(&path).ok()?;
     let ours = format!("/memfd:{} ", NAME.to_str().ok()?);
-    let others = || {
-        if let Some(others) = OTHERS.get(descriptor as usize) {
-            others.store(true, Ordering::Relaxed);
+    let tell = || {
+        if others::note(descriptor) {
             // What the C library does with it is told, too.
             stream::stand_in(descriptor);
         }
     };
     if !is.to_str()?.starts_with(&ours) {
         if is.as_os_str() == "/dev/null" {
-            others();
+            tell();
         }
         return None;
     }
@@ -203,7 +183,7 @@ fn word(descriptor: c_int) -> Option<(usize, c_int, u64, String)> {
     let mut parts = text.splitn(5, ' ');
     let process: u32 = parts.next()?.parse().ok()?;
     if process != std::process::id() {
-        others();
+        tell();
         return None;
     }
     let (which, flags) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);

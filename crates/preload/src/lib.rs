@@ -13,6 +13,7 @@
 
 mod attributes;
 mod buffered;
+mod closing;
 mod ending;
 mod files;
 mod forks;
@@ -22,6 +23,7 @@ mod mapping;
 mod names;
 mod naming;
 mod opening;
+mod others;
 mod real;
 mod refusals;
 mod rules;

@@ -2,7 +2,7 @@
 //!
 //! The C library's own `FILE`s open, read and close by calls of its own, which no shim sees.
 
-use crate::{buffered, files, guard, names, opening, real, set_errno, table, transfers};
+use crate::{buffered, closing, guard, names, opening, real, set_errno, table, transfers};
 use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -138,7 +138,7 @@ macro_rules! fopens {
             let file = buffered(descriptor, flags);
             if file.is_null() {
                 // SAFETY: nobody else has it.
-                unsafe { files::close(descriptor) };
+                unsafe { closing::close(descriptor) };
             }
             file
         }
@@ -241,6 +241,6 @@ unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
         let cookie = unsafe { Box::from_raw(cookie.cast::<Cookie>()) };
         buffered::remove(cookie.file.load(Ordering::Acquire));
         // SAFETY: the descriptor is the FILE's.
-        Ok(unsafe { files::close(cookie.descriptor) })
+        Ok(unsafe { closing::close(cookie.descriptor) })
     })
 }

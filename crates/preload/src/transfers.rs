@@ -3,7 +3,7 @@
 use crate::refusals::{Kind, refuse};
 use crate::rules::rules;
 use crate::table::{self, Open};
-use crate::{guard, inherited, names, real, set_errno};
+use crate::{guard, names, others, real, set_errno};
 use client::{Code, Error, File, Problem, Target};
 use libc::{c_char, c_int, c_void, iovec, off_t, size_t, ssize_t};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -93,7 +93,7 @@ fn at<T>(
 /// Of a standard descriptor that is another process's volume a person hears, since the call fails.
 fn whose(fd: c_int) {
     if fd <= libc::STDERR_FILENO {
-        inherited::say_whose(fd);
+        others::say_whose(fd);
     }
 }
 
