@@ -12,9 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 struct Buffered {
     descriptor: c_int,
     writes: bool,
-    /// The process that opened it: what a child has a copy of is its parent's to write. None of the standard
-    /// ones, of which each process writes its own.
-    process: Option<u32>,
+    /// The process that opened it: what a child has a copy of is its parent's to write.
+    process: u32,
 }
 
 /// By the address.
@@ -26,8 +25,8 @@ unsafe extern "C" {
     fn ftrylockfile(file: *mut FILE) -> c_int;
 }
 
-pub fn insert(file: *mut FILE, descriptor: c_int, writes: bool, is_standard: bool) {
-    let process = (!is_standard).then(std::process::id);
+pub fn insert(file: *mut FILE, descriptor: c_int, writes: bool) {
+    let process = std::process::id();
     FILES.lock().insert(file.expose_provenance(), Buffered { descriptor, writes, process });
     COUNT.fetch_add(1, Ordering::Release);
 }
@@ -64,9 +63,7 @@ impl Locked {
 pub fn lock_all(locked: &mut Vec<Locked>) -> usize {
     let mut others = 0;
     let files = FILES.lock();
-    let ours = files.iter().filter(|(_, it)| {
-        it.writes && it.process.is_none_or(|process| process == std::process::id())
-    });
+    let ours = files.iter().filter(|(_, it)| it.writes && it.process == std::process::id());
     for (&address, &Buffered { descriptor, .. }) in ours {
         if locked.iter().any(|it| it.address == address) {
             continue;

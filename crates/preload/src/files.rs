@@ -1,7 +1,41 @@
-//! The calls on descriptors as such: doubling them, flags and advice.
+//! The calls on descriptors as such: closing and doubling them, flags and advice.
 
-use crate::{real, set_errno, stream, table};
+use crate::table;
+use crate::{guard, real, set_errno};
 use libc::{c_int, c_uint, c_void, off_t, size_t, ssize_t};
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    let open = table::remove(fd);
+    // SAFETY: the caller's argument, passed on.
+    let closed = unsafe { real::close(fd) };
+    match open {
+        Some(open) => guard(-1, || open.close().map(|()| 0)),
+        None => closed,
+    }
+}
+
+/// Volumes in the range are closed as close(2) does it, one by one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    let number = |number: c_uint| c_int::try_from(number).unwrap_or(c_int::MAX);
+    // With other flags nothing is closed, or nothing is done.
+    if flags & !(libc::CLOSE_RANGE_UNSHARE as c_int) == 0 && first <= last {
+        for descriptor in table::between(number(first), number(last)) {
+            if let Some(open) = table::remove(descriptor) {
+                open.close_and_say();
+            }
+        }
+    }
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { real::close_range(first, last, flags) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn closefrom(first: c_int) {
+    // SAFETY: it closes what the caller wants closed.
+    unsafe { close_range(first.max(0).cast_unsigned(), c_uint::MAX, 0) };
+}
 
 /// Ties `to` to what `fd` is; what `to` was before is closed, as dup2(2) does it.
 fn follow(fd: c_int, to: c_int) -> c_int {
@@ -16,9 +50,6 @@ fn follow(fd: c_int, to: c_int) -> c_int {
         unsafe { real::close(to) };
         set_errno(libc::EMFILE);
         return -1;
-    }
-    if to <= libc::STDERR_FILENO && table::find(to).is_some() {
-        stream::stand_in(to);
     }
     if let Some(before) = before {
         before.close_and_say();

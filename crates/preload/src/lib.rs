@@ -13,17 +13,14 @@
 
 mod attributes;
 mod buffered;
-mod closing;
 mod ending;
 mod files;
 mod forks;
-mod inherited;
 mod lock;
 mod mapping;
 mod names;
 mod naming;
 mod opening;
-mod others;
 mod real;
 mod refusals;
 mod rules;

@@ -1,16 +1,54 @@
 //! Paths that the program hands over.
 
 use crate::rules::rules;
+use client::control::FileKind;
+use client::{Client, Error, Found};
 use libc::c_char;
 use std::ffi::CStr;
+use std::io;
 
 /// What a path names.
 #[derive(Clone, Copy)]
 pub enum Place<'a> {
     /// The prefix itself: the directory of all volumes.
     Top,
-    /// Something below it: a volume, or a directory of volumes. Slashes at its end are none of its name.
+    /// Something below it: a volume, or a directory of volumes.
     Below(&'a str),
+    /// The same with a slash at its end, which is none of its name: it is a directory, or an error.
+    Directory(&'a str),
+}
+
+impl<'a> Place<'a> {
+    /// As the daemon knows it: nothing, of the prefix itself.
+    pub fn name(self) -> &'a str {
+        match self {
+            Self::Top => "",
+            Self::Below(name) | Self::Directory(name) => name,
+        }
+    }
+}
+
+/// What is under the name of a place that is not the prefix itself.
+///
+/// # Errors
+/// `ENOTDIR` where that is a volume, and a slash says that it is a directory; and the daemon's.
+pub fn found(client: &Client, place: Place<'_>) -> Result<Found, Error> {
+    let found = client.file_facts(place.name())?;
+    match place {
+        Place::Directory(name) if !is_directory(&found) => {
+            let cause = io::Error::from_raw_os_error(libc::ENOTDIR);
+            Err(Error::Path { path: format!("{name}/").into(), cause })
+        }
+        _ => Ok(found),
+    }
+}
+
+/// Whether it is one.
+pub fn is_directory(found: &Found) -> bool {
+    match found {
+        Found::Volume(facts) => facts.kind == FileKind::Directory,
+        Found::Directory(_) => true,
+    }
 }
 
 /// The volume that a path names, if it is one. A relative path never is.
@@ -29,9 +67,10 @@ pub unsafe fn volume<'a>(path: *const c_char) -> Option<&'a str> {
 pub unsafe fn place<'a>(path: *const c_char) -> Option<Place<'a>> {
     // SAFETY: as the caller promises.
     let path = unsafe { absolute(path) }?;
-    match rules().volume(path).map(|name| name.trim_end_matches('/')) {
-        Some(name) if name != "." => Some(Place::Below(name)),
-        Some(_) => Some(Place::Top),
+    match rules().volume(path).map(|name| (name, name.trim_end_matches('/'))) {
+        Some((_, ".")) => Some(Place::Top),
+        Some((given, name)) if given == name => Some(Place::Below(name)),
+        Some((_, name)) => Some(Place::Directory(name)),
         None => rules().is_prefix(path).then_some(Place::Top),
     }
 }

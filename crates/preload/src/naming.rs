@@ -4,7 +4,7 @@
 //! place to another, since it is asked for by its name later; of what others change meanwhile nothing is
 //! removed that was not looked at.
 
-use crate::names::{self, Place};
+use crate::names::{self, Place, is_directory};
 use crate::rules::rules;
 use crate::{guard, real, refusals, say, set_errno, table};
 use client::control::{FileFacts, FileKind};
@@ -26,7 +26,10 @@ fn named(name: &str, body: impl FnOnce(&Client) -> Ended) -> c_int {
             Ok(-1)
         }
         Err(error) => {
-            if !matches!(error.errno(), libc::ENOENT | libc::EEXIST | libc::ENOTEMPTY) {
+            if !matches!(
+                error.errno(),
+                libc::ENOENT | libc::EEXIST | libc::ENOTEMPTY | libc::ENOTDIR
+            ) {
                 say(&format!("slackline: {name}: {error}\n  next: {}\n", error.next_step()));
             }
             Err(error)
@@ -60,13 +63,6 @@ fn number(found: &Found) -> Option<u64> {
     }
 }
 
-fn is_directory(found: &Found) -> bool {
-    match found {
-        Found::Volume(facts) => facts.kind == FileKind::Directory,
-        Found::Directory(_) => true,
-    }
-}
-
 /// Whether this process has it open, or something below it; says so.
 fn is_open(name: &str) -> bool {
     let is_open = table::has(|open| {
@@ -81,26 +77,25 @@ fn is_open(name: &str) -> bool {
     is_open
 }
 
-fn remove_file(name: &str) -> c_int {
+fn unlinked(place: Place<'_>) -> c_int {
+    let name = match place {
+        Place::Top => {
+            set_errno(libc::EISDIR);
+            return -1;
+        }
+        Place::Below(name) | Place::Directory(name) => name,
+    };
     named(name, |client| {
         again(|| {
-            let Some(facts) = file(client.file_facts(name)?) else { return Ok(Err(libc::EISDIR)) };
+            let Some(facts) = file(names::found(client, place)?) else {
+                return Ok(Err(libc::EISDIR));
+            };
             if is_open(name) {
                 return Ok(Err(libc::EBUSY));
             }
             client.remove_volume((name, Some(facts.number)), Durable::Now).map(Ok)
         })
     })
-}
-
-fn unlinked(place: Place<'_>) -> c_int {
-    match place {
-        Place::Below(name) => remove_file(name),
-        Place::Top => {
-            set_errno(libc::EISDIR);
-            -1
-        }
-    }
 }
 
 macro_rules! unlinks {
@@ -130,17 +125,17 @@ pub unsafe extern "C" fn unlinkat(dir: c_int, path: *const c_char, flags: c_int)
     }
 }
 
-fn rename_volume(from: &str, to: &str, may_replace: bool) -> c_int {
-    named(from, |client| again(|| renamed(client, from, to, may_replace)))
-}
-
-fn renamed(client: &Client, from: &str, to: &str, may_replace: bool) -> Ended {
-    let source = client.file_facts(from)?;
-    let target = match client.file_facts(to) {
+fn renamed(client: &Client, from: Place<'_>, to: Place<'_>, may_replace: bool) -> Ended {
+    let source = names::found(client, from)?;
+    let target = match names::found(client, to) {
         Ok(found) => Some(found),
-        Err(error) if error.errno() == libc::ENOENT => None,
+        Err(error) if error.errno() == libc::ENOENT => match to {
+            Place::Directory(_) if !is_directory(&source) => return Ok(Err(libc::ENOTDIR)),
+            _ => None,
+        },
         Err(error) => return Err(error),
     };
+    let (from, to) = (from.name(), to.name());
     let which = (from, number(&source));
     if from == to && may_replace {
         return Ok(Ok(()));
@@ -180,15 +175,16 @@ unsafe fn rename_ours(
     match places {
         (None, None) => None,
         (Some(Place::Top), _) | (_, Some(Place::Top)) => fail(libc::EBUSY),
-        (Some(Place::Below(from)), Some(Place::Below(to))) => {
+        (Some(from), Some(to)) => {
             if flags & !libc::RENAME_NOREPLACE != 0 {
                 return fail(libc::EINVAL);
             }
-            Some(rename_volume(from, to, flags & libc::RENAME_NOREPLACE == 0))
+            let may_replace = flags & libc::RENAME_NOREPLACE == 0;
+            Some(named(from.name(), |client| again(|| renamed(client, from, to, may_replace))))
         }
         // Whoever moves something across the border copies it.
-        (Some(Place::Below(from)), None) => {
-            Some(named(from, |client| client.file_facts(from).map(|_| Err(libc::EXDEV))))
+        (Some(from), None) => {
+            Some(named(from.name(), |client| names::found(client, from).map(|_| Err(libc::EXDEV))))
         }
         (None, Some(_)) => {
             // SAFETY: zeros are a stat.

@@ -7,6 +7,20 @@ use crate::{guard, names, real, refusals, set_errno};
 use libc::{c_char, c_int, mode_t};
 use std::sync::Arc;
 
+/// A descriptor that nothing is read from and written to. Whoever opens it again by `/dev/stdout` or
+/// `/proc/self/fd` shall fail (`ELOOP`), and not have a file that takes all bytes and keeps none.
+fn placeholder(flags: c_int) -> c_int {
+    // SAFETY: both paths are strings; the mode is not looked at.
+    unsafe {
+        let link = libc::O_PATH | libc::O_NOFOLLOW | flags;
+        match real::open(c"/proc/self/exe".as_ptr(), link, 0) {
+            fd if fd >= 0 => fd,
+            // Where there is no /proc nobody opens it again.
+            _ => real::open(c"/dev/null".as_ptr(), libc::O_PATH | flags, 0),
+        }
+    }
+}
+
 /// Opens a volume, and takes a descriptor of the kernel's for it.
 pub fn volume(name: &str, flags: c_int) -> c_int {
     if flags & libc::O_DIRECTORY != 0 {
@@ -16,9 +30,7 @@ pub fn volume(name: &str, flags: c_int) -> c_int {
     guard(-1, || {
         let file = rules().open(name, flags)?;
         let open = Arc::new(Open::new(file, flags, name));
-        let placeholder = libc::O_PATH | (flags & libc::O_CLOEXEC);
-        // SAFETY: the path is a string; the mode is not looked at.
-        let fd = unsafe { real::open(c"/dev/null".as_ptr(), placeholder, 0) };
+        let fd = placeholder(flags & libc::O_CLOEXEC);
         if fd >= 0 && !table::insert(fd, open) {
             // SAFETY: it was opened just now and nobody has it.
             unsafe { real::close(fd) };
@@ -29,18 +41,16 @@ pub fn volume(name: &str, flags: c_int) -> c_int {
     })
 }
 
-/// Opens what a path names that is no volume's, as far as that can be.
-///
-/// # Safety
-/// `path` is a string.
-unsafe fn top(path: *const c_char, flags: c_int) -> Option<c_int> {
-    // SAFETY: as the caller promises.
-    let place = unsafe { names::place(path) }?;
-    if flags & libc::O_ACCMODE == libc::O_RDONLY {
-        return Some(refusals::directory(place));
+/// Opens what a path names, as far as that can be.
+fn place(place: Place<'_>, flags: c_int) -> c_int {
+    match place {
+        Place::Below(name) => volume(name, flags),
+        _ if flags & libc::O_ACCMODE == libc::O_RDONLY => refusals::directory(place),
+        _ => {
+            set_errno(libc::EISDIR);
+            -1
+        }
     }
-    set_errno(libc::EISDIR);
-    Some(-1)
 }
 
 // In C these have an argument that may be left out. The machines that this is built for
@@ -51,27 +61,19 @@ macro_rules! opens {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $open(path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
             // SAFETY: open(2) asks for a string.
-            match unsafe { names::volume(path) } {
-                Some(name) => volume(name, flags),
-                // SAFETY: the same string.
-                None => match unsafe { top(path, flags) } {
-                    Some(refused) => refused,
-                    // SAFETY: the caller's arguments, passed on.
-                    None => table::untie(unsafe { real::open(path, flags, mode) }),
-                },
+            match unsafe { names::place(path) } {
+                Some(found) => place(found, flags),
+                // SAFETY: the caller's arguments, passed on.
+                None => table::untie(unsafe { real::open(path, flags, mode) }),
             }
         }
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $openat(dir: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
             // SAFETY: openat(2) asks for a string.
-            match unsafe { names::volume(path) } {
-                Some(name) => volume(name, flags),
-                // SAFETY: the same string.
-                None => match unsafe { top(path, flags) } {
-                    Some(refused) => refused,
-                    // SAFETY: the caller's arguments, passed on.
-                    None => table::untie(unsafe { real::openat(dir, path, flags, mode) }),
-                },
+            match unsafe { names::place(path) } {
+                Some(found) => place(found, flags),
+                // SAFETY: the caller's arguments, passed on.
+                None => table::untie(unsafe { real::openat(dir, path, flags, mode) }),
             }
         }
     )*};

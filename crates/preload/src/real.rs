@@ -120,8 +120,4 @@ real! {
     fn setxattr(path: *const c_char, name: *const c_char, value: *const c_void, size: size_t, flags: c_int) -> c_int, or -1;
     fn lsetxattr(path: *const c_char, name: *const c_char, value: *const c_void, size: size_t, flags: c_int) -> c_int, or -1;
     fn fsetxattr(fd: c_int, name: *const c_char, value: *const c_void, size: size_t, flags: c_int) -> c_int, or -1;
-    fn execve(path: *const c_char, args: *const *const c_char, environment: *const *const c_char) -> c_int, or -1;
-    fn execv(path: *const c_char, args: *const *const c_char) -> c_int, or -1;
-    fn execvp(name: *const c_char, args: *const *const c_char) -> c_int, or -1;
-    fn execvpe(name: *const c_char, args: *const *const c_char, environment: *const *const c_char) -> c_int, or -1;
 }

@@ -7,8 +7,7 @@ use crate::names::{self, Place};
 use crate::rules::rules;
 use crate::status::{self, MODE};
 use crate::{guard, real, say, set_errno, table};
-use client::control::FileKind;
-use client::{Client, Found};
+use client::Client;
 use libc::{DIR, c_char, c_int, c_void, dev_t, gid_t, mode_t, uid_t};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -76,17 +75,7 @@ fn fail(errno: c_int) -> c_int {
 fn is_directory(place: Place<'_>) -> Result<bool, client::Error> {
     match place {
         Place::Top => Ok(true),
-        Place::Below(name) => Ok(match Client::at(rules().socket()).file_facts(name)? {
-            Found::Directory(_) => true,
-            Found::Volume(facts) => facts.kind == FileKind::Directory,
-        }),
-    }
-}
-
-fn name(place: Place<'_>) -> &str {
-    match place {
-        Place::Top => "",
-        Place::Below(name) => name,
+        _ => Ok(names::is_directory(&names::found(&Client::at(rules().socket()), place)?)),
     }
 }
 
@@ -94,7 +83,7 @@ fn name(place: Place<'_>) -> &str {
 pub fn directory(place: Place<'_>) -> c_int {
     guard(-1, || {
         let is_directory = is_directory(place)?;
-        Ok(if is_directory { refuse(Kind::Directory, name(place)) } else { fail(libc::ENOTDIR) })
+        Ok(if is_directory { refuse(Kind::Directory, place.name()) } else { fail(libc::ENOTDIR) })
     })
 }
 
@@ -102,7 +91,7 @@ pub fn directory(place: Place<'_>) -> c_int {
 fn make(kind: Kind, place: Place<'_>) -> c_int {
     guard(-1, || match is_directory(place) {
         Ok(_) => Ok(fail(libc::EEXIST)),
-        Err(error) if error.errno() == libc::ENOENT => Ok(refuse(kind, name(place))),
+        Err(error) if error.errno() == libc::ENOENT => Ok(refuse(kind, place.name())),
         Err(error) => Err(error),
     })
 }
@@ -111,7 +100,7 @@ fn make(kind: Kind, place: Place<'_>) -> c_int {
 fn change(kind: Kind, place: Place<'_>, is_so: bool) -> c_int {
     guard(-1, || {
         let is_directory = is_directory(place)?;
-        Ok(if is_so && !is_directory { 0 } else { refuse(kind, name(place)) })
+        Ok(if is_so && !is_directory { 0 } else { refuse(kind, place.name()) })
     })
 }
 
@@ -119,7 +108,7 @@ fn change(kind: Kind, place: Place<'_>, is_so: bool) -> c_int {
 pub fn remove_directory(place: Place<'_>) -> c_int {
     match place {
         Place::Top => fail(libc::EBUSY),
-        Place::Below(_) => directory(place),
+        _ => directory(place),
     }
 }
 

@@ -44,10 +44,11 @@ impl Facts {
 
     fn of(place: Place<'_>) -> Result<Self, Error> {
         let block = rules().block();
-        let Place::Below(name) = place else {
-            return Ok(Self { mode: DIRECTORY, ..Self::new("", 0, block) });
-        };
-        Ok(match Client::at(rules().socket()).file_facts(name)? {
+        let name = place.name();
+        if let Place::Top = place {
+            return Ok(Self { mode: DIRECTORY, ..Self::new(name, 0, block) });
+        }
+        Ok(match names::found(&Client::at(rules().socket()), place)? {
             Found::Volume(facts) if facts.kind != FileKind::Directory => {
                 Self::new(name, facts.length_bytes.get(), block)
             }

@@ -2,10 +2,10 @@
 //!
 //! The C library's own `FILE`s open, read and close by calls of its own, which no shim sees.
 
-use crate::{buffered, closing, guard, names, opening, real, set_errno, table, transfers};
+use crate::{buffered, files, guard, names, opening, real, set_errno, table, transfers};
 use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// `cookie_io_functions_t`.
 #[repr(C)]
@@ -23,8 +23,6 @@ unsafe extern "C" {
 /// What the C library hands over with each call on one.
 struct Cookie {
     descriptor: c_int,
-    /// It stands for what has this number, a volume or not: standard input, output or error.
-    is_standard: bool,
     file: AtomicPtr<FILE>,
 }
 
@@ -53,10 +51,6 @@ unsafe fn flags(mode: *const c_char) -> Option<c_int> {
 
 /// A `FILE` on a descriptor, which it closes at its end.
 fn buffered(descriptor: c_int, flags: c_int) -> *mut FILE {
-    made(descriptor, flags, false)
-}
-
-fn made(descriptor: c_int, flags: c_int, is_standard: bool) -> *mut FILE {
     let way = flags & libc::O_ACCMODE;
     let mode = match (way, flags & libc::O_APPEND != 0) {
         (libc::O_RDONLY, _) => c"r",
@@ -66,7 +60,7 @@ fn made(descriptor: c_int, flags: c_int, is_standard: bool) -> *mut FILE {
         (_, true) => c"a+",
     };
     let functions = Functions { read, write, seek, close };
-    let cookie = Box::new(Cookie { descriptor, is_standard, file: AtomicPtr::default() });
+    let cookie = Box::new(Cookie { descriptor, file: AtomicPtr::default() });
     let cookie = Box::into_raw(cookie);
     // SAFETY: the functions take such a cookie, and the last of them frees it.
     let file = unsafe { fopencookie(cookie.cast(), mode.as_ptr(), functions) };
@@ -77,42 +71,8 @@ fn made(descriptor: c_int, flags: c_int, is_standard: bool) -> *mut FILE {
     }
     // SAFETY: it is freed when the FILE is closed, and nobody has that yet.
     unsafe { (*cookie).file.store(file, Ordering::Release) };
-    buffered::insert(file, descriptor, way != libc::O_RDONLY, is_standard);
+    buffered::insert(file, descriptor, way != libc::O_RDONLY);
     file
-}
-
-unsafe extern "C" {
-    static mut stdin: *mut FILE;
-    static mut stdout: *mut FILE;
-    static mut stderr: *mut FILE;
-}
-
-/// Where a volume has become standard input, output or error: the `FILE` of that is one of ours from now
-/// on, whatever has its number.
-pub fn stand_in(descriptor: c_int) {
-    static DONE: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
-    let Some(done) = usize::try_from(descriptor).ok().and_then(|place| DONE.get(place)) else {
-        return;
-    };
-    if done.swap(true, Ordering::AcqRel) {
-        return;
-    }
-    let file =
-        made(descriptor, if descriptor == 0 { libc::O_RDONLY } else { libc::O_WRONLY }, true);
-    if file.is_null() {
-        return;
-    }
-    // SAFETY: the C library says that these may be set; who uses one that was there before goes on with it.
-    unsafe {
-        match descriptor {
-            0 => stdin = file,
-            1 => stdout = file,
-            _ => {
-                libc::setvbuf(file, std::ptr::null_mut(), libc::_IONBF, 0);
-                stderr = file;
-            }
-        }
-    }
 }
 
 macro_rules! fopens {
@@ -138,7 +98,7 @@ macro_rules! fopens {
             let file = buffered(descriptor, flags);
             if file.is_null() {
                 // SAFETY: nobody else has it.
-                unsafe { closing::close(descriptor) };
+                unsafe { files::close(descriptor) };
             }
             file
         }
@@ -189,8 +149,8 @@ filenos! { fileno fileno_unlocked }
 /// `cookie` is a [`Cookie`].
 unsafe fn descriptor(cookie: *mut c_void) -> Option<c_int> {
     // SAFETY: as the caller promises.
-    let &Cookie { descriptor, is_standard, .. } = unsafe { &*cookie.cast::<Cookie>() };
-    if !is_standard && table::find(descriptor).is_none() {
+    let descriptor = unsafe { &*cookie.cast::<Cookie>() }.descriptor;
+    if table::find(descriptor).is_none() {
         set_errno(libc::EBADF);
         return None;
     }
@@ -241,6 +201,6 @@ unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
         let cookie = unsafe { Box::from_raw(cookie.cast::<Cookie>()) };
         buffered::remove(cookie.file.load(Ordering::Acquire));
         // SAFETY: the descriptor is the FILE's.
-        Ok(unsafe { closing::close(cookie.descriptor) })
+        Ok(unsafe { files::close(cookie.descriptor) })
     })
 }

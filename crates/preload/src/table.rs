@@ -10,7 +10,7 @@ use client::{Error, File};
 use libc::c_int;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Descriptors from here on are never volumes.
@@ -26,22 +26,13 @@ pub struct Open {
     kept: Mutex<Option<Error>>,
     /// The process that opened it: nobody else may use it.
     process: u32,
-    /// It has gone to the program that a child has become ([`crate::inherited`]).
-    given: AtomicBool,
 }
 
 impl Open {
     pub fn new(file: File, flags: c_int, name: &str) -> Self {
         let flags = AtomicI32::new(flags & (libc::O_ACCMODE | libc::O_APPEND));
         let process = std::process::id();
-        Self {
-            file: Mutex::new(file),
-            flags,
-            name: name.into(),
-            kept: Mutex::new(None),
-            process,
-            given: AtomicBool::new(false),
-        }
+        Self { file: Mutex::new(file), flags, name: name.into(), kept: Mutex::new(None), process }
     }
 
     pub fn file(&self) -> MutexGuard<'_, File> {
@@ -123,12 +114,7 @@ impl Open {
         kept.map_or(Ok(()), Err)
     }
 
-    /// Says that it has gone to a child's program, or has not.
-    pub fn give(&self, is_given: bool) {
-        self.given.store(is_given, Ordering::Release);
-    }
-
-    pub fn is_ours(&self) -> bool {
+    fn is_ours(&self) -> bool {
         self.process == std::process::id()
     }
 }
@@ -158,7 +144,7 @@ pub fn find(descriptor: c_int) -> Option<Arc<Open>> {
         return None;
     }
     let open = OPEN.lock().get(&descriptor).cloned()?;
-    if !open.is_ours() || open.given.load(Ordering::Acquire) {
+    if !open.is_ours() {
         return None;
     }
     if !is_placeholder(descriptor) {
@@ -173,7 +159,7 @@ pub fn find(descriptor: c_int) -> Option<Arc<Open>> {
 }
 
 /// Whether the kernel has nothing for this descriptor but its number ([`crate::opening::volume`]).
-pub fn is_placeholder(descriptor: c_int) -> bool {
+fn is_placeholder(descriptor: c_int) -> bool {
     // SAFETY: a question, without an argument.
     let flags = unsafe { real::fcntl(descriptor, libc::F_GETFL, std::ptr::null_mut()) };
     flags >= 0 && flags & libc::O_PATH != 0
@@ -207,14 +193,6 @@ pub fn insert(descriptor: c_int, open: Arc<Open>) -> bool {
         let_go(before);
     }
     true
-}
-
-/// As [`find`], also of the process whose memory this one, a child of vfork, shares until it is another
-/// program.
-pub fn find_shared(descriptor: c_int) -> Option<Arc<Open>> {
-    let open = OPEN.lock().get(&descriptor).cloned()?;
-    let is_there = !open.given.load(Ordering::Acquire) && is_placeholder(descriptor);
-    if open.is_ours() && !is_there { find(descriptor) } else { is_there.then_some(open) }
 }
 
 /// Unties a descriptor; gives what it was tied to.

@@ -46,6 +46,10 @@ fn give(name: &str, times: Option<[timespec; 2]>) -> c_int {
 fn give_at(place: Place<'_>, times: Option<[timespec; 2]>) -> c_int {
     match place {
         Place::Below(name) => give(name, times),
+        Place::Directory(name) => {
+            let found = || names::found(&Client::at(rules().socket()), place);
+            if guard(-1, || found().map(|_| 0)) < 0 { -1 } else { give(name, times) }
+        }
         Place::Top => {
             set_errno(libc::EPERM);
             -1

@@ -3,7 +3,7 @@
 use crate::refusals::{Kind, refuse};
 use crate::rules::rules;
 use crate::table::{self, Open};
-use crate::{guard, names, others, real, set_errno};
+use crate::{guard, names, real, set_errno};
 use client::{Code, Error, File, Problem, Target};
 use libc::{c_char, c_int, c_void, iovec, off_t, size_t, ssize_t};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -90,13 +90,6 @@ fn at<T>(
     Ok(done?)
 }
 
-/// Of a standard descriptor that is another process's volume a person hears, since the call fails.
-fn whose(fd: c_int) {
-    if fd <= libc::STDERR_FILENO {
-        others::say_whose(fd);
-    }
-}
-
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssize_t {
     match table::find(fd) {
@@ -105,11 +98,8 @@ pub unsafe extern "C" fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssiz
             let data = unsafe { bytes_mut(data, len) };
             Ok(open.file().read(data)? as ssize_t)
         }),
-        None => {
-            whose(fd);
-            // SAFETY: the caller's arguments, passed on.
-            unsafe { real::read(fd, data, len) }
-        }
+        // SAFETY: the caller's arguments, passed on.
+        None => unsafe { real::read(fd, data, len) },
     }
 }
 
@@ -121,11 +111,8 @@ pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, len: size_t) -> s
             let data = unsafe { bytes(data, len) };
             Ok(at_end(&open)?.write(data)? as ssize_t)
         }),
-        None => {
-            whose(fd);
-            // SAFETY: the caller's arguments, passed on.
-            unsafe { real::write(fd, data, len) }
-        }
+        // SAFETY: the caller's arguments, passed on.
+        None => unsafe { real::write(fd, data, len) },
     }
 }
 

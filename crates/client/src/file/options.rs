@@ -184,7 +184,13 @@ impl OpenOptions {
     fn find(&self, client: &Client, name: &str) -> Result<(Volume, bool)> {
         match (client.volume(name), self.create) {
             (Err(error), Some(size_bytes)) if error.code() == Some(Code::NoSuchVolume) => {
-                Ok((client.volume_create(&VolumeCreate::new(name, size_bytes))?, true))
+                match client.volume_create(&VolumeCreate::new(name, size_bytes)) {
+                    // Another has made it since it was looked for.
+                    Err(error) if error.code() == Some(Code::VolumeExists) => {
+                        Ok((client.volume(name)?, false))
+                    }
+                    made => Ok((made?, true)),
+                }
             }
             (volume, _) => Ok((volume?, false)),
         }

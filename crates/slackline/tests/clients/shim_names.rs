@@ -1,5 +1,4 @@
-//! What programs as they are do with the names of volumes through the shim: `rm`, `mv`, `touch`, `ls`, Python;
-//! and with redirections of shells.
+//! What programs as they are do with the names of volumes through the shim: `rm`, `mv`, `touch`, `ls`, Python.
 
 use crate::shim::shimmed;
 use crate::support::{Daemon, Scratch};
@@ -212,74 +211,94 @@ fn what_only_a_mount_can_do_is_said_and_refused() {
     assert_eq!(says(&dir, "", &["sh", "-c", &plain]), "g\nh\ni\n");
 }
 
-/// A program that a shell began had no volume, and the shell left an empty one. What the shell itself says
-/// was lost in bash.
+/// `mv f /slackline/keep/` removed the volume keep, and `rm /slackline/keep/` too.
 #[test]
-fn what_shells_redirect_comes_to_the_volume_and_from_it() {
+fn a_slash_behind_the_name_of_a_volume_is_no_directory() {
     let (dir, _daemon) = served();
     let file = dir.text("file");
-    std::fs::write(&file, "of the file\n").unwrap();
-    // Where a shell begins a program by vfork, it goes on without a stream of its own.
-    for (shell, rate) in [("dash", ""), ("bash", ""), ("bash", "1MB/s")] {
-        let line = |line: &str, wanted: &str| {
-            let line = line.replace("FILE", &file);
-            assert_eq!(says(&dir, rate, &[shell, "-c", &line]), wanted, "{shell} {rate:?}: {line}");
-        };
-        let told = |volume: &str| held(&dir, volume).unwrap();
-        line("echo of the shell > /slackline/v; echo more >> /slackline/v; echo told", "told\n");
-        assert_eq!(told("v"), "of the shell\nmore\n", "{shell} {rate:?}");
-        line("cat FILE > /slackline/v; cat FILE >> /slackline/v", "");
-        assert_eq!(told("v"), "of the file\nof the file\n", "{shell} {rate:?}");
-        // By files of the C library, and from one program to the next.
-        line("env sort < FILE > /slackline/v; printf '%s\\n' and more >> /slackline/v", "");
-        line("sort -r < /slackline/v", "of the file\nmore\nand\n");
-        line("read first < /slackline/v; echo $first; wc -l < /slackline/v", "of the file\n3\n");
-        // Two descriptors of one opening have one place.
-        line("ls FILE FILE0 > /slackline/v 2>&1; test $? = 2", "");
-        let said = told("v");
-        assert!(
-            said.contains("No such file") && said.ends_with("file\n"),
-            "{shell} {rate:?}: {said}"
-        );
-        line("exec > /slackline/v; echo first; exec cat FILE", "");
-        assert_eq!(told("v"), "first\nof the file\n", "{shell} {rate:?}");
-        line(
-            "python3 -c 'print(5)' > /slackline/v; python3 -c 'print(input())' < /slackline/v",
-            "5\n",
-        );
-        // As with any file.
-        line("false > /slackline/v; nothing-of-this-name 2> /dev/null > /slackline/w; true", "");
-        assert_eq!((told("v"), told("w")), (String::new(), String::new()), "{shell} {rate:?}");
-        // Where nobody takes the place, the shell goes on with what it has.
-        line(
-            "command exec 5> /slackline/w; (exec nothing-of-this-name) 2> /dev/null; echo kept >&5",
-            "",
-        );
-        assert_eq!(told("w"), "kept\n", "{shell} {rate:?}");
+    std::fs::write(&file, "of the file").unwrap();
+    for volume in ["v", "w", "d/x"] {
+        dir.run_with(&["record", volume, "--create", "1MiB", "--rate", "1MB/s"], volume.as_bytes())
+            .succeeded();
     }
-    // What the shell has open itself, a program of bash's has not, and hears so.
-    let line = format!("{{ echo first; cat {file}; echo last; }} > /slackline/v");
-    let (status, _, said) = ran(&dir, "", &["bash", "-c", &line]);
-    assert!(said.contains("descriptor 1 is a volume") && said.contains(ONLY), "{status:?} {said}");
-    assert_eq!(held(&dir, "v").as_deref(), Some("first\nlast\n"));
+    for program in [
+        &["rm", "/slackline/v/"][..],
+        &["mv", &file, "/slackline/v/"],
+        &["mv", "/slackline/w", "/slackline/v/"],
+        &["mv", "/slackline/w/", "/slackline/new"],
+        &["mv", "/slackline/w", "/slackline/new/"],
+        &["cp", &file, "/slackline/v/"],
+        &["cp", &file, "/slackline/new/"],
+        &["cat", "/slackline/v/"],
+        &["stat", "/slackline/v/"],
+        &["touch", "-c", "/slackline/v/"],
+        &["truncate", "-s", "0", "/slackline/v/"],
+        &["python3", "-c", "import os; os.unlink('/slackline/v/')"],
+        &["python3", "-c", "import os; os.rename('/slackline/w', '/slackline/v/')"],
+        &["python3", "-c", "import os; os.rename('/slackline/w', '/slackline/new/')"],
+        &[
+            "python3",
+            "-c",
+            "import os; os.access('/slackline/v/', os.R_OK) or os.stat('/slackline/v/')",
+        ],
+        &["python3", "-c", "open('/slackline/v/', 'w')"],
+    ] {
+        let (status, _, said) = ran(&dir, "", program);
+        assert!(status.is_some_and(|status| status > 0), "{program:?}: {said}");
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), b"of the file");
+    for volume in ["v", "w", "d/x"] {
+        assert_eq!(held(&dir, volume).as_deref(), Some(volume));
+    }
+    assert_eq!(held(&dir, "new"), None);
+    // Of a directory it is none of the name.
+    says(&dir, "", &["python3", "-c", "import os; os.rename('/slackline/d/', '/slackline/e/')"]);
+    assert_eq!(held(&dir, "e/x").as_deref(), Some("d/x"));
 }
 
-/// What a program becomes has the stream that it had, and a program that is not there takes none away.
+/// `dd of=/dev/stdout` opened what stood for the volume anew, which took all bytes and kept none.
 #[test]
-fn a_program_that_becomes_another_gives_its_stream_on() {
+fn a_volume_is_not_opened_again_by_its_descriptor() {
     let (dir, _daemon) = served();
-    let script = "import os, sys\n\
-        f = os.open('/slackline/v', os.O_WRONLY | os.O_CREAT)\n\
-        g = os.open('/slackline/w', os.O_WRONLY | os.O_CREAT)\n\
-        os.write(f, b'before, ')\n\
-        os.dup2(f, 1)\n\
-        try: os.execv('/nowhere', ['nowhere'])\n\
-        except OSError as error: os.write(f, b'%d, ' % error.errno)\n\
-        os.write(g, b'its own')\n\
-        os.execvp('echo', ['echo', 'behind'])\n";
-    for rate in ["1MB/s", ""] {
-        assert_eq!(says(&dir, rate, &["/usr/bin/python3", "-c", script]), "");
-        assert_eq!(held(&dir, "v").as_deref(), Some("before, 2, behind\n"), "at {rate:?}");
-        dir.run(&["volume", "delete", "v", "--yes"]).succeeded();
+    dir.run_with(&["record", "v", "--create", "1MiB", "--rate", "1MB/s"], b"bytes").succeeded();
+    let script = "import errno, os\n\
+        f = os.open('/slackline/v', os.O_RDWR)\n\
+        for path in f'/dev/fd/{f}', f'/proc/self/fd/{f}':\n\
+        \x20   for way in os.O_RDONLY, os.O_WRONLY:\n\
+        \x20       try: os.open(path, way)\n\
+        \x20       except OSError as error: print(errno.errorcode[error.errno])\n\
+        print(os.read(f, 9))\n";
+    let told = says(&dir, "", &["python3", "-c", script]);
+    assert_eq!(told, format!("{}b'bytes'\n", "ELOOP\n".repeat(4)));
+    // What a shell has open its child has not, and hears so.
+    for line in [
+        "cat FILE > /slackline/v",
+        "dd if=FILE of=/dev/stdout > /slackline/v",
+        "cat < /slackline/v",
+    ] {
+        let file = dir.text("file");
+        std::fs::write(&file, "of the file").unwrap();
+        let (status, out, said) = ran(&dir, "", &["bash", "-c", &line.replace("FILE", &file)]);
+        assert!(status.is_some_and(|status| status > 0) && out.is_empty(), "{line}: {out} {said}");
     }
+}
+
+/// Of two programs that make one volume, one heard that there is such a file.
+#[test]
+fn many_programs_make_one_volume_at_once() {
+    let (dir, _daemon) = served();
+    let script = "import os\n\
+        for round in range(20):\n\
+        \x20   children = []\n\
+        \x20   for _ in range(4):\n\
+        \x20       child = os.fork()\n\
+        \x20       if child == 0:\n\
+        \x20           try: os.open(f'/slackline/v{round}', os.O_WRONLY | os.O_CREAT)\n\
+        \x20           except OSError as error:\n\
+        \x20               print(error)\n\
+        \x20               os._exit(1)\n\
+        \x20           os._exit(0)\n\
+        \x20       children.append(child)\n\
+        \x20   print(*[os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])\n";
+    assert_eq!(says(&dir, "", &["python3", "-c", script]), "0 0 0 0\n".repeat(20));
 }

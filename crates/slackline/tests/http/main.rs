@@ -144,6 +144,53 @@ fn a_put_goes_on_where_it_broke_and_grows_the_volume() {
     assert!(http.get(V, &[]).body == changed);
 }
 
+/// A daemon that dies in the middle of a transfer cuts it: nobody takes a part for the whole. What was
+/// put before goes on from where the next daemon says that it ends.
+#[test]
+fn a_kill_in_the_middle_cuts_what_is_got_and_what_is_put_can_go_on() {
+    use std::io::{Read, Write};
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a", "b"]);
+    let daemon = dir.serve(&disks);
+    make(&dir, "v", "64MiB");
+    make(&dir, "w", "64MiB");
+    let bytes = noise(9, 48 * MIB).bytes();
+    let len = bytes.len().to_string();
+    assert_eq!(http(&dir).ask("PUT", V, &[], &bytes).status, 204);
+    let w = "/v1/volumes/w/data";
+    let mut gets = UnixStream::connect(dir.path("s.sock")).unwrap();
+    send(&mut gets, "GET", V, &[("host", "x"), ("connection", "close")]);
+    let mut first = [0];
+    gets.read_exact(&mut first).unwrap();
+    let mut puts = UnixStream::connect(dir.path("s.sock")).unwrap();
+    let headers = [("host", "x"), ("content-length", &*len), ("connection", "close")];
+    send(&mut puts, "PUT", w, &headers);
+    let sent = 20_000_000;
+    puts.write_all(&bytes[..sent]).unwrap();
+    let length = |path: &str| -> usize {
+        let head = http(&dir).ask("HEAD", path, &[], &[]);
+        head.header("content-length").unwrap().parse().unwrap()
+    };
+    support::wait_until(|| length(w) > 0);
+    let shown = length(w);
+    client_library::Client::at(dir.path("s.sock")).sync().unwrap();
+    daemon.kill();
+    let mut rest = Vec::new();
+    let _ = gets.read_to_end(&mut rest);
+    assert!(rest.len() < bytes.len(), "all of it was got before the kill");
+    let mut answer = Vec::new();
+    let _ = puts.read_to_end(&mut answer);
+    assert!(answer.is_empty(), "{}", String::from_utf8_lossy(&answer));
+    let _daemon = dir.serve(&disks);
+    let there = length(w);
+    assert!((shown..=sent).contains(&there), "{shown} {there}");
+    assert!(http(&dir).get(w, &[]).body == bytes[..there]);
+    let range = format!("bytes {there}-{}/{len}", bytes.len() - 1);
+    let put = http(&dir).ask("PUT", w, &[("content-range", &range)], &bytes[there..]);
+    assert_eq!(put.status, 204, "{}", String::from_utf8_lossy(&put.body));
+    assert!(http(&dir).get(w, &[]).body == bytes && http(&dir).get(V, &[]).body == bytes);
+}
+
 /// A body without a length is taken as far as the volume goes.
 #[test]
 fn a_body_in_chunks_is_taken_as_far_as_the_volume_goes() {

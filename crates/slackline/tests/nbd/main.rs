@@ -109,6 +109,50 @@ fn a_write_with_fua_outlives_a_kill() {
     assert!(nbd.read(MIB / 2 + 7, bytes.len() as u32).unwrap() == bytes);
 }
 
+/// A thin volume takes its space as it is written: a write for which the pool has none is refused before it
+/// takes a byte, and what was answered before it is there after a kill.
+#[test]
+fn a_full_pool_is_told_before_a_thin_volume_takes_bytes() {
+    const BLOCK: u64 = 300_000;
+    let dir = Scratch::new();
+    let disks = dir.make_pool(&["a"]);
+    let daemon = dir.serve(&disks);
+    dir.run(&["volume", "create", "v", "--size", "200MiB", "--thin"]).succeeded();
+    make(&dir, "other", "150MiB");
+    let mut nbd = Nbd::open(&socket(&dir), "v", true).unwrap();
+    let bytes = |at: u64| noise(at, BLOCK).bytes();
+    let place = |at: u64| at * BLOCK;
+    let full = (0..200 * MIB / BLOCK)
+        .find(|&at| match nbd.write(0, place(at), &bytes(at)) {
+            Ok(()) => false,
+            Err(error) => {
+                assert_eq!(error, NO_SPACE, "block {at}");
+                true
+            }
+        })
+        .expect("more was written than there is");
+    assert!(place(full) > 50 * MIB, "{full}");
+    // What is written is written again, what is read is told, and nothing new is taken.
+    nbd.write(0, 0, &bytes(1000)).unwrap();
+    assert_eq!(nbd.write(0, 150 * MIB, &[1; 4096]), Err(NO_SPACE));
+    nbd.flush().unwrap();
+    daemon.kill();
+    let _daemon = dir.serve(&disks);
+    let mut nbd = Nbd::open(&socket(&dir), "v", true).unwrap();
+    for at in 0..full {
+        let wanted = bytes(if at == 0 { 1000 } else { at });
+        assert!(nbd.read(place(at), BLOCK as u32).unwrap() == wanted, "block {at} of {full}");
+    }
+    let refused = nbd.read(place(full), BLOCK as u32).unwrap();
+    let kept = place(full).next_multiple_of(MIB) - place(full);
+    assert!(refused[(kept.min(BLOCK)) as usize..].iter().all(|&byte| byte == 0));
+    assert!(nbd.read(150 * MIB, 4096).unwrap() == [0; 4096]);
+    // With space again it goes on.
+    dir.run(&["volume", "delete", "other", "--yes"]).succeeded();
+    nbd.write(FUA, place(full), &bytes(full)).unwrap();
+    assert!(nbd.read(place(full), BLOCK as u32).unwrap() == bytes(full));
+}
+
 /// A device stays the volume that was chosen, which gets another name, and does not touch the one
 /// that has the name then.
 #[test]
