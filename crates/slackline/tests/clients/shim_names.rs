@@ -288,7 +288,7 @@ fn a_volume_is_not_opened_again_by_its_descriptor() {
 fn many_programs_make_one_volume_at_once() {
     let (dir, _daemon) = served();
     let script = "import os\n\
-        for round in range(20):\n\
+        for round in range(12):\n\
         \x20   children = []\n\
         \x20   for _ in range(4):\n\
         \x20       child = os.fork()\n\
@@ -300,5 +300,5 @@ fn many_programs_make_one_volume_at_once() {
         \x20           os._exit(0)\n\
         \x20       children.append(child)\n\
         \x20   print(*[os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])\n";
-    assert_eq!(says(&dir, "", &["python3", "-c", script]), "0 0 0 0\n".repeat(20));
+    assert_eq!(says(&dir, "", &["python3", "-c", script]), "0 0 0 0\n".repeat(12));
 }
