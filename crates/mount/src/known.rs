@@ -33,6 +33,15 @@ impl Known {
         is_forgotten
     }
 
+    /// Runs this where the kernel does not know it, before it can be told of it: it may have been told again by
+    /// another thread since it forgot it.
+    pub fn unless_told(&self, inode: u64, forget: impl FnOnce()) {
+        let all = locked(&self.0);
+        if !all.contains_key(&inode) {
+            forget();
+        }
+    }
+
     /// Whether the kernel knows it.
     pub fn has(&self, inode: u64) -> bool {
         locked(&self.0).contains_key(&inode)
@@ -53,5 +62,23 @@ mod tests {
         known.tell(ROOT);
         assert!(!known.forget(ROOT, 1), "the root stays");
         assert!(locked(&known.0).is_empty());
+    }
+    /// A thread was between the last forgetting and what it does then, when another told of it again: what the
+    /// kernel had just been told was lost, and its next open for writing was refused.
+    #[test]
+    fn what_is_told_again_is_not_forgotten_by_who_comes_late() {
+        let known = Known::default();
+        let forgets = || {
+            let mut forgets = false;
+            known.unless_told(7, || {
+                assert!(known.0.try_lock().is_err(), "nobody is told meanwhile");
+                forgets = true;
+            });
+            forgets
+        };
+        known.tell(7);
+        assert!(known.forget(7, 1) && forgets());
+        known.tell(7);
+        assert!(!forgets());
     }
 }

@@ -145,13 +145,17 @@ impl Server {
         Ok(locked(&self.open).take(ino, known).0)
     }
 
-    /// The kernel has nothing of an inode any more.
+    /// The kernel has nothing of an inode any more, unless another thread has told it of it since.
     pub(super) fn forgotten(&self, ino: u64) {
-        self.tree.forget(ino);
-        self.lengths.forget(ino);
+        self.known.unless_told(ino, || {
+            self.tree.forget(ino);
+            self.lengths.forget(ino);
+        });
         let mut open = locked(&self.open);
-        open.cached.forget(ino);
-        open.removed.remove(&ino);
+        if !self.known.has(ino) {
+            open.cached.forget(ino);
+            open.removed.remove(&ino);
+        }
         let is_nameless = open.nameless.contains_key(&ino);
         drop(open);
         if is_nameless {

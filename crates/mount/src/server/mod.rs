@@ -241,7 +241,8 @@ impl Server {
         }
     }
 
-    /// The kernel is about to be told this.
+    /// The kernel is about to be told this, of what it is [known](Known::tell) to know by then: what is noted
+    /// before may be forgotten by a thread that comes late.
     fn tell(&self, told: &FileAttr) {
         if told.kind == FileType::RegularFile {
             self.lengths.told(told.ino.0, told.size);
@@ -447,11 +448,15 @@ impl Filesystem for Server {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         answer!(reply, self.look_up(parent.0, name), told => {
+            self.known.tell(told.ino.0);
             // Of `.` and `..` the kernel asks for inodes, and not for names.
             if name != "." && name != ".." {
                 self.tree.tell(parent.0, name, &told);
             }
-            self.known.tell(told.ino.0);
+            if tree::is_implicit(told.ino.0) && self.tree.place(told.ino.0).is_none() {
+                // Another thread has forgotten it since it was found.
+                let _ = self.look_up(parent.0, name);
+            }
             self.tell(&told);
             reply.entry(&KNOWN_FOR, &told, Generation(0));
         });
@@ -535,8 +540,8 @@ impl Filesystem for Server {
     ) {
         let made = self.make(request, parent.0, name, FileKind::Directory, mode);
         answer!(reply, made, told => {
-            self.tree.tell(parent.0, name, &told);
             self.known.tell(told.ino.0);
+            self.tree.tell(parent.0, name, &told);
             reply.entry(&KNOWN_FOR, &told, Generation(0));
         });
     }
@@ -733,11 +738,11 @@ impl Filesystem for Server {
             let is_full = reply.add(told.ino, next, &entry.name, &KNOWN_FOR, told, Generation(0));
             // Of `.` and `..` the kernel takes no note.
             if !is_full && next > directories::OWN {
+                self.known.tell(told.ino.0);
                 if let Some(found) = &entry.found {
                     self.tree.know_as(told.ino.0, found);
                 }
                 self.tree.tell(ino.0, OsStr::new(&entry.name), told);
-                self.known.tell(told.ino.0);
                 self.tell(told);
                 all.push(told.ino.0);
             }
