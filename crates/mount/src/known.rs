@@ -33,8 +33,8 @@ impl Known {
         is_forgotten
     }
 
-    /// Runs this where the kernel does not know it, before it can be told of it: it may have been told again by
-    /// another thread since it forgot it.
+    /// Runs this if the kernel does not know the inode; nobody can tell it of that meanwhile. Another thread may
+    /// have told it again since [`forget`](Self::forget) gave that it does not know it.
     pub fn unless_told(&self, inode: u64, forget: impl FnOnce()) {
         let all = locked(&self.0);
         if !all.contains_key(&inode) {
@@ -63,8 +63,9 @@ mod tests {
         assert!(!known.forget(ROOT, 1), "the root stays");
         assert!(locked(&known.0).is_empty());
     }
-    /// A thread was between the last forgetting and what it does then, when another told of it again: what the
-    /// kernel had just been told was lost, and its next open for writing was refused.
+
+    /// One thread handled the last forget, and another told the kernel of the inode again before the first had
+    /// removed what was noted for it: that was lost, and the next open for writing was refused.
     #[test]
     fn what_is_told_again_is_not_forgotten_by_who_comes_late() {
         let known = Known::default();

@@ -11,7 +11,6 @@ use crate::buffered::{self, Locked};
 use crate::rules::rules;
 use crate::table::{self, Open};
 use crate::{say, set_errno};
-use client::Client;
 use libc::{FILE, c_int};
 use std::collections::BTreeSet;
 use std::io;
@@ -144,7 +143,7 @@ fn answers() -> bool {
     let its = asked.clone();
     let beside = std::thread::Builder::new().spawn(move || {
         take_no_signals();
-        if Client::at(rules().socket()).health().is_ok() {
+        if rules().client().health().is_ok() {
             its.done();
         }
     });

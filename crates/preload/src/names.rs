@@ -14,12 +14,12 @@ pub enum Place<'a> {
     Top,
     /// Something below it: a volume, or a directory of volumes.
     Below(&'a str),
-    /// The same with a slash at its end, which is none of its name: it is a directory, or an error.
+    /// The same where a slash follows the name: a volume is an error there.
     Directory(&'a str),
 }
 
 impl<'a> Place<'a> {
-    /// As the daemon knows it: nothing, of the prefix itself.
+    /// Its name at the daemon; empty for the prefix itself.
     pub fn name(self) -> &'a str {
         match self {
             Self::Top => "",
@@ -28,10 +28,10 @@ impl<'a> Place<'a> {
     }
 }
 
-/// What is under the name of a place that is not the prefix itself.
+/// What the daemon has under the name of a place, which is not the prefix itself.
 ///
 /// # Errors
-/// `ENOTDIR` where that is a volume, and a slash says that it is a directory; and the daemon's.
+/// `ENOTDIR` where that is a volume and a slash follows its name; and the daemon's.
 pub fn found(client: &Client, place: Place<'_>) -> Result<Found, Error> {
     let found = client.file_facts(place.name())?;
     match place {
@@ -43,7 +43,7 @@ pub fn found(client: &Client, place: Place<'_>) -> Result<Found, Error> {
     }
 }
 
-/// Whether it is one.
+/// Whether what was found is a directory.
 pub fn is_directory(found: &Found) -> bool {
     match found {
         Found::Volume(facts) => facts.kind == FileKind::Directory,
@@ -51,23 +51,14 @@ pub fn is_directory(found: &Found) -> bool {
     }
 }
 
-/// The volume that a path names, if it is one. A relative path never is.
+/// What a path names of ours, if it does. A relative path never does.
 ///
 /// # Safety
 /// `path` is null, or ends in a zero byte and stays while the result is used.
-pub unsafe fn volume<'a>(path: *const c_char) -> Option<&'a str> {
-    // SAFETY: as the caller promises.
-    unsafe { absolute(path) }.and_then(|path| rules().volume(path))
-}
-
-/// The same, also of the prefix itself and of directories.
-///
-/// # Safety
-/// As for [`volume`].
 pub unsafe fn place<'a>(path: *const c_char) -> Option<Place<'a>> {
     // SAFETY: as the caller promises.
     let path = unsafe { absolute(path) }?;
-    match rules().volume(path).map(|name| (name, name.trim_end_matches('/'))) {
+    match rules().below(path).map(|name| (name, name.trim_end_matches('/'))) {
         Some((_, ".")) => Some(Place::Top),
         Some((given, name)) if given == name => Some(Place::Below(name)),
         Some((_, name)) => Some(Place::Directory(name)),
@@ -76,7 +67,7 @@ pub unsafe fn place<'a>(path: *const c_char) -> Option<Place<'a>> {
 }
 
 /// # Safety
-/// As for [`volume`].
+/// As for [`place`].
 unsafe fn absolute<'a>(path: *const c_char) -> Option<&'a str> {
     if path.is_null() {
         return None;

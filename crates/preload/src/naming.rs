@@ -19,7 +19,7 @@ type Ended = Result<Result<(), c_int>, Error>;
 
 /// Runs a call on a name; says why it fails where `errno` does not tell.
 fn named(name: &str, body: impl FnOnce(&Client) -> Ended) -> c_int {
-    guard(-1, || match body(&Client::at(rules().socket())) {
+    guard(-1, || match body(&rules().client()) {
         Ok(Ok(())) => Ok(0),
         Ok(Err(errno)) => {
             set_errno(errno);
@@ -78,13 +78,11 @@ fn is_open(name: &str) -> bool {
 }
 
 fn unlinked(place: Place<'_>) -> c_int {
-    let name = match place {
-        Place::Top => {
-            set_errno(libc::EISDIR);
-            return -1;
-        }
-        Place::Below(name) | Place::Directory(name) => name,
-    };
+    if let Place::Top = place {
+        set_errno(libc::EISDIR);
+        return -1;
+    }
+    let name = place.name();
     named(name, |client| {
         again(|| {
             let Some(facts) = file(names::found(client, place)?) else {

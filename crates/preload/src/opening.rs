@@ -7,8 +7,8 @@ use crate::{guard, names, real, refusals, set_errno};
 use libc::{c_char, c_int, mode_t};
 use std::sync::Arc;
 
-/// A descriptor that nothing is read from and written to. Whoever opens it again by `/dev/stdout` or
-/// `/proc/self/fd` shall fail (`ELOOP`), and not have a file that takes all bytes and keeps none.
+/// A descriptor that nothing can be read from or written to. To open it again, by `/dev/stdout` or
+/// `/proc/self/fd`, fails with `ELOOP`: `/dev/null` would take all bytes and keep none.
 fn placeholder(flags: c_int) -> c_int {
     // SAFETY: both paths are strings; the mode is not looked at.
     unsafe {
@@ -22,7 +22,7 @@ fn placeholder(flags: c_int) -> c_int {
 }
 
 /// Opens a volume, and takes a descriptor of the kernel's for it.
-pub fn volume(name: &str, flags: c_int) -> c_int {
+fn volume(name: &str, flags: c_int) -> c_int {
     if flags & libc::O_DIRECTORY != 0 {
         // So programs find out whether they shall copy into it.
         return refusals::directory(Place::Below(name));
@@ -42,14 +42,11 @@ pub fn volume(name: &str, flags: c_int) -> c_int {
 }
 
 /// Opens what a path names, as far as that can be.
-fn place(place: Place<'_>, flags: c_int) -> c_int {
+pub fn place(place: Place<'_>, flags: c_int) -> c_int {
     match place {
         Place::Below(name) => volume(name, flags),
         _ if flags & libc::O_ACCMODE == libc::O_RDONLY => refusals::directory(place),
-        _ => {
-            set_errno(libc::EISDIR);
-            -1
-        }
+        _ => refusals::is_no_file(place),
     }
 }
 

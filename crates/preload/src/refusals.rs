@@ -7,7 +7,6 @@ use crate::names::{self, Place};
 use crate::rules::rules;
 use crate::status::{self, MODE};
 use crate::{guard, real, say, set_errno, table};
-use client::Client;
 use libc::{DIR, c_char, c_int, c_void, dev_t, gid_t, mode_t, uid_t};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -75,7 +74,7 @@ fn fail(errno: c_int) -> c_int {
 fn is_directory(place: Place<'_>) -> Result<bool, client::Error> {
     match place {
         Place::Top => Ok(true),
-        _ => Ok(names::is_directory(&names::found(&Client::at(rules().socket()), place)?)),
+        _ => Ok(names::is_directory(&names::found(&rules().client(), place)?)),
     }
 }
 
@@ -85,6 +84,11 @@ pub fn directory(place: Place<'_>) -> c_int {
         let is_directory = is_directory(place)?;
         Ok(if is_directory { refuse(Kind::Directory, place.name()) } else { fail(libc::ENOTDIR) })
     })
+}
+
+/// Writes to what is a directory, or is called one by a slash.
+pub fn is_no_file(place: Place<'_>) -> c_int {
+    guard(-1, || is_directory(place).map(|_| fail(libc::EISDIR)))
 }
 
 /// Makes what is refused, under a name that may be taken.

@@ -60,8 +60,8 @@ impl Rules {
         Self { prefix, socket, contract, in_time, priority, create, wrong }
     }
 
-    /// The volume that a path names, if it is one.
-    pub fn volume<'a>(&self, path: &'a str) -> Option<&'a str> {
+    /// What of a path follows the prefix, if anything does.
+    pub fn below<'a>(&self, path: &'a str) -> Option<&'a str> {
         let below = path.strip_prefix(self.prefix.as_str())?.strip_prefix('/')?;
         let name = below.trim_start_matches('/');
         (!name.is_empty()).then_some(name)
@@ -81,6 +81,11 @@ impl Rules {
     /// Where the daemon is.
     pub fn socket(&self) -> PathBuf {
         self.socket.clone().unwrap_or_else(client::default_socket)
+    }
+
+    /// For control calls.
+    pub fn client(&self) -> Client {
+        Client::at(self.socket())
     }
 
     /// Opens a volume with the flags of `open(2)`; says what is wrong where a person
@@ -109,7 +114,7 @@ impl Rules {
 
     /// Makes a volume and opens it. Where several want to, the daemon lets one.
     fn open_new(&self, name: &str, flags: c_int) -> Result<File, Error> {
-        let client = Client::at(self.socket());
+        let client = self.client();
         let exists = || {
             let what = format!("there is already a volume {name}");
             Error::Problem(Box::new(Problem::new(Code::VolumeExists, what, "use another name")))

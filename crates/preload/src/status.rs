@@ -6,7 +6,7 @@ use crate::rules::rules;
 use crate::{guard, names, real, table};
 use client::control::FileKind;
 use client::units::Bytes;
-use client::{Client, Error, Found};
+use client::{Error, Found};
 use libc::{c_char, c_int, c_uint, stat as Stat, statx as Statx};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -48,7 +48,7 @@ impl Facts {
         if let Place::Top = place {
             return Ok(Self { mode: DIRECTORY, ..Self::new(name, 0, block) });
         }
-        Ok(match names::found(&Client::at(rules().socket()), place)? {
+        Ok(match names::found(&rules().client(), place)? {
             Found::Volume(facts) if facts.kind != FileKind::Directory => {
                 Self::new(name, facts.length_bytes.get(), block)
             }

@@ -80,7 +80,7 @@ macro_rules! fopens {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $fopen(path: *const c_char, mode: *const c_char) -> *mut FILE {
             // SAFETY: fopen(3) asks for two strings.
-            let Some(name) = (unsafe { names::volume(path) }) else {
+            let Some(place) = (unsafe { names::place(path) }) else {
                 // SAFETY: the caller's arguments, passed on.
                 let file = unsafe { real::fopen(path, mode) };
                 if !file.is_null() {
@@ -91,7 +91,7 @@ macro_rules! fopens {
             };
             // SAFETY: the second string.
             let Some(flags) = (unsafe { flags(mode) }) else { return std::ptr::null_mut() };
-            let descriptor = opening::volume(name, flags);
+            let descriptor = opening::place(place, flags);
             if descriptor < 0 {
                 return std::ptr::null_mut();
             }

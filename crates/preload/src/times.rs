@@ -3,8 +3,8 @@
 use crate::names::{self, Place};
 use crate::rules::rules;
 use crate::{guard, real, set_errno, table};
+use client::Durable;
 use client::control::VolumeTimes;
-use client::{Client, Durable};
 use libc::{c_char, c_int, timespec, timeval, utimbuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -39,7 +39,7 @@ fn give(name: &str, times: Option<[timespec; 2]>) -> c_int {
             }
         };
         let times = VolumeTimes { accessed_ns, modified_ns };
-        Client::at(rules().socket()).volume_times(name, &times, Durable::WithNextSync).map(|()| 0)
+        rules().client().volume_times(name, &times, Durable::WithNextSync).map(|()| 0)
     })
 }
 
@@ -47,8 +47,7 @@ fn give_at(place: Place<'_>, times: Option<[timespec; 2]>) -> c_int {
     match place {
         Place::Below(name) => give(name, times),
         Place::Directory(name) => {
-            let found = || names::found(&Client::at(rules().socket()), place);
-            if guard(-1, || found().map(|_| 0)) < 0 { -1 } else { give(name, times) }
+            guard(-1, || names::found(&rules().client(), place).map(|_| give(name, times)))
         }
         Place::Top => {
             set_errno(libc::EPERM);

@@ -1,6 +1,7 @@
 //! The calls that move bytes, and the place where they do.
 
-use crate::refusals::{Kind, refuse};
+use crate::names::Place;
+use crate::refusals::{self, Kind, refuse};
 use crate::rules::rules;
 use crate::table::{self, Open};
 use crate::{guard, names, real, set_errno};
@@ -390,9 +391,11 @@ macro_rules! truncates {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $by_path(path: *const c_char, len: off_t) -> c_int {
             // SAFETY: truncate(2) asks for a string.
-            let Some(name) = (unsafe { names::volume(path) }) else {
+            let name = match unsafe { names::place(path) } {
+                Some(Place::Below(name)) => name,
+                Some(place) => return refusals::is_no_file(place),
                 // SAFETY: the caller's arguments, passed on.
-                return unsafe { real::truncate(path, len) };
+                None => return unsafe { real::truncate(path, len) },
             };
             guard(-1, || {
                 let mut options = File::options();

@@ -185,9 +185,9 @@ impl OpenOptions {
         match (client.volume(name), self.create) {
             (Err(error), Some(size_bytes)) if error.code() == Some(Code::NoSuchVolume) => {
                 match client.volume_create(&VolumeCreate::new(name, size_bytes)) {
-                    // Another has made it since it was looked for.
+                    // Another has made it since it was looked for; or the user may not know of it.
                     Err(error) if error.code() == Some(Code::VolumeExists) => {
-                        Ok((client.volume(name)?, false))
+                        client.volume(name).map_or(Err(error), |volume| Ok((volume, false)))
                     }
                     made => Ok((made?, true)),
                 }

@@ -241,8 +241,18 @@ impl Server {
         }
     }
 
-    /// The kernel is about to be told this, of what it is [known](Known::tell) to know by then: what is noted
-    /// before may be forgotten by a thread that comes late.
+    /// The kernel is about to be told of an entry of a directory: by its name, but for `.` and `..`, of which
+    /// it asks for inodes. It counts as known first: what is noted for an inode that is not known may be
+    /// removed by a thread that handles an earlier forget.
+    fn tell_entry(&self, by: Option<(u64, &OsStr)>, told: &FileAttr) {
+        self.known.tell(told.ino.0);
+        if let Some((parent, name)) = by {
+            self.tree.tell(parent, name, told);
+        }
+        self.tell(told);
+    }
+
+    /// The kernel is about to be told this of an inode that it knows.
     fn tell(&self, told: &FileAttr) {
         if told.kind == FileType::RegularFile {
             self.lengths.told(told.ino.0, told.size);
@@ -448,16 +458,12 @@ impl Filesystem for Server {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         answer!(reply, self.look_up(parent.0, name), told => {
-            self.known.tell(told.ino.0);
-            // Of `.` and `..` the kernel asks for inodes, and not for names.
-            if name != "." && name != ".." {
-                self.tree.tell(parent.0, name, &told);
-            }
+            let by = (name != "." && name != "..").then_some((parent.0, name));
+            self.tell_entry(by, &told);
             if tree::is_implicit(told.ino.0) && self.tree.place(told.ino.0).is_none() {
-                // Another thread has forgotten it since it was found.
+                // Forgotten between being found and being known: what it is asked for by is noted again.
                 let _ = self.look_up(parent.0, name);
             }
-            self.tell(&told);
             reply.entry(&KNOWN_FOR, &told, Generation(0));
         });
     }
@@ -523,8 +529,7 @@ impl Filesystem for Server {
         }
         let made = self.make(request, parent.0, name, FileKind::Volume, mode);
         answer!(reply, made, told => {
-            self.known.tell(told.ino.0);
-            self.tell(&told);
+            self.tell_entry(Some((parent.0, name)), &told);
             reply.entry(&KNOWN_FOR, &told, Generation(0));
         });
     }
@@ -540,8 +545,7 @@ impl Filesystem for Server {
     ) {
         let made = self.make(request, parent.0, name, FileKind::Directory, mode);
         answer!(reply, made, told => {
-            self.known.tell(told.ino.0);
-            self.tree.tell(parent.0, name, &told);
+            self.tell_entry(Some((parent.0, name)), &told);
             reply.entry(&KNOWN_FOR, &told, Generation(0));
         });
     }
@@ -556,7 +560,7 @@ impl Filesystem for Server {
     ) {
         let made = self.link_to(request, parent.0, name, target);
         answer!(reply, made, told => {
-            self.known.tell(told.ino.0);
+            self.tell_entry(Some((parent.0, name)), &told);
             reply.entry(&KNOWN_FOR, &told, Generation(0));
         });
     }
@@ -600,8 +604,7 @@ impl Filesystem for Server {
     ) {
         let made = self.create_file(request, parent.0, name, mode, flags);
         answer!(reply, made, (told, handle, flags) => {
-            self.known.tell(told.ino.0);
-            self.tell(&told);
+            self.tell_entry(Some((parent.0, name)), &told);
             reply.created(&KNOWN_FOR, &told, Generation(0), FileHandle(handle), flags);
         });
     }
@@ -738,12 +741,10 @@ impl Filesystem for Server {
             let is_full = reply.add(told.ino, next, &entry.name, &KNOWN_FOR, told, Generation(0));
             // Of `.` and `..` the kernel takes no note.
             if !is_full && next > directories::OWN {
-                self.known.tell(told.ino.0);
+                self.tell_entry(Some((ino.0, OsStr::new(&entry.name))), told);
                 if let Some(found) = &entry.found {
                     self.tree.know_as(told.ino.0, found);
                 }
-                self.tree.tell(ino.0, OsStr::new(&entry.name), told);
-                self.tell(told);
                 all.push(told.ino.0);
             }
             is_full
