@@ -269,6 +269,27 @@ fn what_must_be_done_goes_where_no_slack_comes() {
     assert_eq!(went, [Some("a record"), Some("a block"), None]);
 }
 
+/// What can never be served beside the contracts ends without the device: when it has waited, and where its owner
+/// does not want it to wait on.
+#[test]
+fn what_never_fits_is_given_up_when_it_has_waited() {
+    let (mut queue, _) = with_slow_extent();
+    queue.join(at(55_000), Task::new(ms_(100), ms_(90), ms_(12))).unwrap();
+    for (key, ms, work) in [(120, 60_000, "kept"), (121, 60_100, "old"), (122, 62_000, "young")] {
+        queue.submit(at(ms), key, best(read(5)), work);
+        assert_eq!(start(&mut queue, ms), None);
+    }
+    let mut give_up = |ms: u64| {
+        let ended = queue.give_up(at(ms), at(ms - 2_000), |work, _| *work != "kept");
+        ended.iter().map(|one| (one.work, one.is_last, one.took)).collect::<Vec<_>>()
+    };
+    assert_eq!(give_up(62_050), []);
+    assert_eq!(give_up(62_100), [("old", true, None)]);
+    assert_eq!(give_up(62_200), [], "one has not waited, and one waits on");
+    assert_eq!(give_up(64_000), [("young", true, None)]);
+    assert_eq!(queue.commands().map(|(key, ..)| key).collect::<Vec<_>>(), [120]);
+}
+
 /// On a device of others nobody knows where the heads are, and what others may take is no
 /// overrun.
 #[test]
