@@ -25,3 +25,20 @@ impl<T: Clone> DerefMut for CopyOnWrite<T> {
         Arc::make_mut(&mut self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_share_until_one_of_them_changes_and_who_is_alone_copies_nothing() {
+        let first = CopyOnWrite::new([1]);
+        let mut second = first.clone();
+        assert!(Arc::ptr_eq(&first.0, &second.0));
+        second[0] = 2;
+        assert_eq!((first[0], second[0]), (1, 2));
+        let before = Arc::as_ptr(&second.0);
+        second[0] = 3;
+        assert_eq!(Arc::as_ptr(&second.0), before);
+    }
+}

@@ -112,3 +112,22 @@ impl<B, R, W> Reply<B, R, W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a driver makes of memory is in the answer's place, and where the bytes lie is as it was.
+    #[test]
+    fn an_answer_stays_what_it_is_in_the_types_of_whoever_hears_it() {
+        let heard = |reply: Reply<u8, u8>| {
+            reply.map(|bytes| bytes + 1, |room| room + 2, |none| -> Infallible { none })
+        };
+        let (offset, len) = (Bytes::kib(4), Bytes::kib(8));
+        assert_eq!(heard(Reply::Data { bytes: 1, offset }), Reply::Data { bytes: 2, offset });
+        assert_eq!(heard(Reply::Room { room: 1 }), Reply::Room { room: 3 });
+        for same in [Reply::Done, Reply::End, Reply::Gap { offset, len }] {
+            assert_eq!(heard(same.clone()), same);
+        }
+    }
+}

@@ -26,3 +26,30 @@ pub(crate) fn sync_max(config: &Config) -> Duration {
     let more = put_off_max(config).saturating_sub(part).saturating_mul(WRITES);
     config.commit_interval.saturating_mul(limits::SYNC_INTERVALS).saturating_add(more)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sched::PolicyKind;
+    use units::Bytes;
+
+    /// Within eight intervals, and where sweeps put the log off for two of their cycles of 4 s, so
+    /// much longer for each write.
+    #[test]
+    fn sweeps_put_the_log_off_for_two_cycles() {
+        let of = |policy: PolicyKind| {
+            let config = Config {
+                policy,
+                admission: true,
+                memory: Bytes::mib(32),
+                host_latency: Duration::ZERO,
+                commit_interval: Duration::from_secs(3),
+                remeasure: false,
+            };
+            (put_off_max(&config), sync_max(&config))
+        };
+        let ms = Duration::from_millis;
+        assert_eq!(of(PolicyKind::SLACK), (ms(250), ms(24_000)));
+        assert_eq!(of(policies::SWEEPS), (ms(8_000), ms(24_000 + (8_000 - 250) * 5)));
+    }
+}

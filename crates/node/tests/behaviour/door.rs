@@ -3,8 +3,8 @@
 use crate::driver::*;
 use disk::Profile;
 use node::{
-    CommandId, Contract, DiskIndex, Error, Mode, Op, Placement, Region, Reply, Span, StreamId,
-    WriteRange, limits,
+    Chance, CommandId, Contract, DiskIndex, Error, Mode, Op, Opening, Placement, Region, Reply,
+    Span, StreamId, WriteRange, limits,
 };
 use units::{Bytes, Duration, Rate};
 
@@ -28,6 +28,13 @@ fn numbers_that_no_machine_comes_near_are_refused_at_once() {
     let contract = usual();
     let window = Op::WindowOpen { volume, mode, contract, start: most, region };
     invalid(&driver.at_once(window), "start");
+    let opening = |start, miss| {
+        let (volume, mode, contract) = ("film".into(), Mode::Read, usual());
+        let opening = Opening { volume, mode, contract, start, early: false, miss };
+        Op::Open { opening: Box::new(opening), region: None }
+    };
+    invalid(&driver.at_once(opening(most, None)), "start");
+    invalid(&driver.at_once(opening(Bytes::ZERO, Some(Chance::one_in(9)))), "miss");
     let contracts: [(Contract, &str); 4] = [
         (Contract { rate: Rate::per_second(u64::MAX), ..usual() }, "rate"),
         (Contract { rate: Rate::ZERO, ..usual() }, "rate"),

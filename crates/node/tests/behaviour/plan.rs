@@ -518,3 +518,20 @@ fn a_plan_ends_when_its_work_is_over_or_nobody_wants_it() {
     assert!(planner.plan_within(&many, &PlanWork::within(u64::MAX, &goes)).is_err());
     assert_eq!(left.get(), 0, "and no further look");
 }
+
+/// Writers of thin volumes that would be written together have one task, and each a window.
+#[test]
+fn writers_that_are_written_together_are_planned_so() {
+    let camera = contract(Rate::per_second(4 << 20), Bytes::MIB, Bytes::ZERO);
+    let what = Whose::Stream { mode: Some(Mode::Write), contract: camera };
+    let placement = Placement { disks: vec![DISK], thin: true, ..Placement::default() };
+    let plan = planner(1).plan(&[Wanted { placement, ..wanted(40, what) }]).unwrap();
+    let (kind, free) = (&plan.kinds[0], Bytes::mib(28) - Bytes::kib(68));
+    assert!(kind.admitted > 1 && kind.admitted == free / kind.window, "{kind:?}");
+    assert_eq!((plan.windows, plan.memory), (kind.window * kind.admitted, free));
+    let own = plan.disks[0].tasks.iter().filter(|task| task.kind == Some(0) && task.fits);
+    assert_eq!(own.map(|task| task.count).collect::<Vec<_>>(), [1]);
+    let stop = plan.stops.expect("forty have no memory");
+    assert_eq!(stop.number, kind.admitted + 1);
+    assert!(matches!(stop.error, Error::NoMemory { .. }), "{}", stop.error);
+}
