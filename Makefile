@@ -18,11 +18,13 @@
 #   make lab     the experiments of the papers: out/lab/index.html, half an hour
 #   make soak    the searches and the crash tests, many times larger
 #   make mutants what no test finds: hours; MUTANTS="window --shard 0/10" is a part
+#   make planted a bug in each file of node, queue and playout, and the test of the same crate that
+#                finds it: half an hour; PLANTED="playout/src" is a part
 #   make fmt     format the sources
 #   make clean   remove what was built
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo test checks short install uninstall deb package-test wheel bench rwrt lab soak mutants fmt clean
+.PHONY: demo test checks short install uninstall deb package-test wheel bench rwrt lab soak mutants planted fmt clean
 
 # One target directory and one profile, so that tests, lints and docs share
 # what they can. PROFILE: how cargo builds what the targets below run; `dev` is what
@@ -234,6 +236,12 @@ ifeq ($(MUTANTS),)
 else
 	cargo run -q -p xtask -- mutate $(MUTANTS)
 endif
+
+# docs/planted-bugs.tsv has the bugs. PLANTED: in which files, by parts of their names.
+PLANTED ?=
+planted:
+	@scripts/setup build
+	cargo run -q -p xtask -- planted $(PLANTED)
 
 fmt:
 	cargo fmt --all

@@ -1,5 +1,5 @@
 //! Checks of the house itself: `cargo run -q -p xtask -- tidy`, of its tests:
-//! `cargo run -q -p xtask -- mutate CRATE`, and of its laboratory:
+//! `cargo run -q -p xtask -- mutate CRATE` and `-- planted [FILE...]`, and of its laboratory:
 //! `cargo run -q -p xtask -- constants`.
 //!
 //! What a compiler does not refuse and a reader would have to remember is
@@ -22,6 +22,8 @@ mod modules;
 mod mutate;
 mod names;
 mod places;
+mod plant;
+mod planted;
 mod purity;
 mod scratch;
 mod source;
@@ -46,13 +48,14 @@ fn main() -> ExitCode {
             }
         },
         Some("mutate") => ended("mutate", mutate::run(&root, &arguments[1..])),
+        Some("planted") => ended("planted", plant::run(&root, &arguments[1..])),
         Some("constants") => {
             ended("constants", constants::run(&root, &arguments[1..]).map(|()| true))
         }
         _ => {
             eprintln!(
                 "usage: cargo run -q -p xtask -- tidy | mutate CRATE [ARGUMENTS] | \
-                 constants [HOW_MANY [SEED]]"
+                 planted [FILE...] | constants [HOW_MANY [SEED]]"
             );
             ExitCode::from(2)
         }

@@ -6,8 +6,8 @@
 use crate::finding::Finding;
 use crate::workspace::{Workspace, stdout_of};
 use crate::{
-    arrows, circles, forgotten, hints, licences, links, locks, mutate, names, places, purity,
-    scratch, source,
+    arrows, circles, forgotten, hints, licences, links, locks, mutate, names, places, planted,
+    purity, scratch, source,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -57,6 +57,7 @@ pub fn run(root: &Path) -> Result<Report, String> {
     findings.extend(forgotten::check(&files));
     findings.extend(names::check(&files, &workspace));
     findings.extend(mutate::check(&files));
+    findings.extend(planted::check(&files));
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     findings.extend(purity::check_dependencies(&workspace, read));
     for (room, package) in workspace.rooms().filter(|(room, _)| purity::PURE.contains(room)) {
@@ -95,16 +96,20 @@ fn check_file(path: &str, text: &str) -> Vec<Finding> {
     found
 }
 
-/// Path to text; the text of a file that is not UTF-8 is empty.
-fn read_files(root: &Path) -> Result<BTreeMap<String, String>, String> {
+/// The files of the repository, from `root` on.
+pub fn paths(root: &Path) -> Result<Vec<String>, String> {
     let mut list = Command::new("git");
     list.args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"]).current_dir(root);
-    let paths: Vec<String> = match stdout_of(&mut list) {
-        Ok(paths) => paths.split('\0').filter(|p| !p.is_empty()).map(Into::into).collect(),
-        Err(_) => walk(root, "")?,
-    };
+    match stdout_of(&mut list) {
+        Ok(paths) => Ok(paths.split('\0').filter(|p| !p.is_empty()).map(Into::into).collect()),
+        Err(_) => walk(root, ""),
+    }
+}
+
+/// Path to text; the text of a file that is not UTF-8 is empty.
+fn read_files(root: &Path) -> Result<BTreeMap<String, String>, String> {
     let mut files = BTreeMap::new();
-    for path in paths {
+    for path in paths(root)? {
         match std::fs::read(root.join(&path)) {
             Ok(bytes) => files.insert(path, String::from_utf8(bytes).unwrap_or_default()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue, // deleted
@@ -114,7 +119,8 @@ fn read_files(root: &Path) -> Result<BTreeMap<String, String>, String> {
     Ok(files)
 }
 
-fn walk(root: &Path, folder: &str) -> Result<Vec<String>, String> {
+/// Every file below `root` in `folder` but what is built.
+pub fn walk(root: &Path, folder: &str) -> Result<Vec<String>, String> {
     let mut paths = Vec::new();
     let entries = std::fs::read_dir(root.join(folder)).map_err(|e| format!("{folder}: {e}"))?;
     for entry in entries {

@@ -162,3 +162,28 @@ impl Rooms {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who takes memory asks nobody what lies there; who looks for it later finds it gone, also where
+    /// something else of that length lies in its place by then.
+    #[test]
+    fn what_lies_where_memory_is_taken_is_gone_and_nothing_else_is_taken_for_it() {
+        let len = Bytes::kib(64).get();
+        let mut rooms = Rooms::within(0..len * 64);
+        let [first, second] = [rooms.made(0, len), rooms.made(len, len)];
+        rooms.lay(first);
+        rooms.lay(second);
+        assert_eq!((rooms.laid(), rooms.copying()), (Bytes::new(len * 2), Bytes::ZERO));
+        rooms.taken(len / 2..len);
+        assert!(!rooms.has(first) && rooms.has(second));
+        assert_eq!(rooms.laid(), Bytes::new(len));
+        let other = rooms.made(0, len);
+        rooms.lay(other);
+        assert!(!rooms.has(first) && !rooms.pick_up(first));
+        assert!(rooms.has(other) && rooms.pick_up(other));
+        assert_eq!((rooms.laid(), rooms.copying()), (Bytes::new(len), Bytes::new(len)));
+    }
+}

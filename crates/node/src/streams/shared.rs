@@ -42,3 +42,26 @@ impl Shared {
         if self.point < self.gap.0 { self.gap.0.min(self.program) } else { self.program }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ring may give up more before the program has come to the first: then all of it is one gap.
+    #[test]
+    fn gaps_one_behind_another_are_passed_as_one_as_far_as_the_program_is() {
+        let mib = Bytes::mib;
+        let mut shared = Shared::new(Bytes::ZERO);
+        shared.program = mib(5);
+        assert_eq!((shared.behind_gap(), shared.upto_gap()), (Bytes::ZERO, mib(5)));
+        shared.skips(mib(1), mib(2));
+        shared.skips(mib(2), mib(4));
+        assert_eq!((shared.behind_gap(), shared.upto_gap()), (Bytes::ZERO, mib(1)));
+        shared.point = mib(1);
+        assert_eq!(shared.behind_gap(), mib(4));
+        shared.program = mib(3);
+        assert_eq!(shared.behind_gap(), mib(3));
+        shared.skips(mib(6), mib(7));
+        assert_eq!(shared.behind_gap(), mib(1), "one gap counts at a time");
+    }
+}

@@ -608,3 +608,23 @@ fn a_long_write_makes_all_void_that_it_covers() {
     }
     assert_eq!(driver.node.status(driver.now).memory.kept, Bytes::ZERO);
 }
+
+/// A read of two disks: what is written on the one while the other still reads is not cached as it
+/// was before.
+#[test]
+fn what_is_written_while_it_is_being_read_is_not_cached_as_it_was() {
+    let mut driver = Setup::new(2).open();
+    driver.node.cache_reads();
+    driver.recorded("film", Bytes::mib(4), Bytes::mib(4), 1);
+    let from = Bytes::MIB - PIECE;
+    driver.disks[1].holds = true;
+    let reading = driver.begin(read("film", from, PIECE * 2));
+    driver.run(ms(50));
+    driver.write("film", 2, from, PIECE);
+    assert!(!driver.is_answered(reading));
+    driver.disks[1].holds = false;
+    let Ok(Reply::Data { bytes: span, .. }) = driver.wait(reading) else { panic!("it is read") };
+    driver.done(Op::Release { span });
+    check(&mut driver, 2, from, PIECE);
+    check(&mut driver, 1, Bytes::MIB, PIECE);
+}

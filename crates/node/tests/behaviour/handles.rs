@@ -1,7 +1,7 @@
 //! Several handles with contracts of their own on one volume.
 
 use crate::driver::*;
-use node::{HandleId, Op, Reply};
+use node::{HandleId, Op, Priority, Reply, Service};
 use units::Bytes;
 
 /// Each handle is told of, and has memory set aside, until it is closed; the others stay.
@@ -19,6 +19,8 @@ fn each_handle_on_a_volume_has_its_own_contract_until_it_is_closed() {
     let handles = [open(), open(), open()];
     let told = |driver: &Driver| -> Vec<(HandleId, u64)> {
         let volume = driver.node.volume("film").unwrap();
+        let by_default = Service::BestEffort(Priority::Normal);
+        assert_eq!(volume.service, by_default, "of who has no handle");
         volume.handles.iter().map(|one| (one.handle, one.operations)).collect()
     };
     let [first, second, third] = handles.map(|handle| (handle, 2));

@@ -2,8 +2,8 @@
 
 use crate::driver::*;
 use node::{
-    DiskIndex, Error, Mode, Op, Placement, PlanWork, Planner, Reply, Variation, Wanted, Whose,
-    Wish, Zone,
+    ContractRoom, DiskIndex, Error, Mode, Op, Placement, PlanWork, Planner, Reply, Variation,
+    Wanted, Whose, Wish, Zone,
 };
 use units::{Bytes, Duration, Rate};
 
@@ -534,4 +534,38 @@ fn writers_that_are_written_together_are_planned_so() {
     let stop = plan.stops.expect("forty have no memory");
     assert_eq!(stop.number, kind.admitted + 1);
     assert!(matches!(stop.error, Error::NoMemory { .. }), "{}", stop.error);
+}
+
+/// A volume that grows may not take more by that than somebody says, of any disk's time and of memory;
+/// what it takes is what was said beforehand that it would.
+#[test]
+fn a_volume_grows_within_what_its_contracts_may_take() {
+    let mut driver = Setup::new(2).open();
+    driver.recorded("film", Bytes::MIB, Bytes::MIB, 1);
+    let stream = driver.reader("film", usual());
+    let says_so = |driver: &Driver| {
+        let status = driver.node.stream(stream).unwrap();
+        let terms = driver.node.terms("film", &Wish::Stream(Mode::Read, usual())).unwrap();
+        assert_eq!((terms.window, terms.shares), (status.window, status.shares));
+        driver.node.volume("film").unwrap().size
+    };
+    assert_eq!(says_so(&driver), Bytes::MIB);
+    let grow = |shares: [u64; 2], memory: Bytes| {
+        let (streams, handles, shares) = (vec![stream], Vec::new(), shares.to_vec());
+        let rooms = vec![ContractRoom { streams, service: false, handles, shares, memory }];
+        let (name, size, recorded_max) = ("film".into(), Bytes::mib(4), None);
+        Op::VolumeResizeWithin { name, size, may_cut: false, recorded_max, rooms }
+    };
+    let told = driver.ask(grow([1_000_000, 1_000], Bytes::MAX));
+    let (second, most) = (DiskIndex(1), 1_000);
+    assert!(
+        matches!(told, Err(Error::BeyondShare { room: 0, disk, most: told, .. })
+            if (disk, told) == (second, most)),
+        "{told:?}"
+    );
+    let told = driver.ask(grow([1_000_000; 2], BLOCK));
+    assert!(matches!(told, Err(Error::BeyondMemory { room: 0, .. })), "{told:?}");
+    assert_eq!(says_so(&driver), Bytes::MIB);
+    driver.done(grow([1_000_000; 2], Bytes::MAX));
+    assert_eq!(says_so(&driver), Bytes::mib(4));
 }

@@ -86,7 +86,9 @@ fn record_in_time(driver: &mut Driver, stream: StreamId, upto: Bytes) {
 /// Where what is held begins, and where it ends.
 fn held(driver: &Driver) -> (Bytes, Bytes) {
     let ring = driver.node.volume("ring").unwrap();
-    (ring.start.expect("a ring"), ring.length)
+    let start = ring.start.expect("a ring");
+    assert_eq!(ring.end(), start + ring.size, "offsets only grow");
+    (start, ring.length)
 }
 
 /// Every MiB that is held is what was recorded there.

@@ -511,6 +511,19 @@ fn a_window_that_grows_again_has_the_places_that_it_gave_up() {
     assert_eq!(told, places(0..7), "no more of the region than it had");
 }
 
+/// How late the host is said to be, without a look at what is free by then.
+fn host(driver: &mut Driver, latency: u64) {
+    let (ticket, who, now) = (node::Ticket((1 << 40) + latency), node::Who::root(), driver.now);
+    let op = Op::HostLatency { latency: ms(latency) };
+    driver.node.handle(now, node::Event::Request { ticket, who, op, arrived: now });
+    while driver.node.poll_output().is_some() {}
+}
+
+/// A block of the region in these tests.
+fn place(number: u64) -> Span {
+    Span { offset: Region(7).offset() + BLOCK * number, len: BLOCK }
+}
+
 /// What a driver gives back to the system at that moment, without the pool's lock, is no block of a
 /// window that grows again: its bytes would be lost.
 #[test]
@@ -518,14 +531,6 @@ fn a_window_that_grows_does_not_have_a_place_that_is_being_given_back() {
     let mut driver = Setup::new(1).open();
     driver.volume("film", Bytes::mib(4));
     let stream = window(&mut driver, Mode::Write, Bytes::ZERO);
-    let mut hosts = 0;
-    let mut host = |driver: &mut Driver, latency| {
-        hosts += 1;
-        let (ticket, who, now) = (node::Ticket((1 << 40) + hosts), node::Who::root(), driver.now);
-        let op = Op::HostLatency { latency: ms(latency) };
-        driver.node.handle(now, node::Event::Request { ticket, who, op, arrived: now });
-    };
-    let place = |number| Span { offset: Region(7).offset() + BLOCK * number, len: BLOCK };
     [200, 0].into_iter().for_each(|latency| host(&mut driver, latency));
     assert!(driver.node.has_freed());
     let (number, span) = driver.node.release_next().expect("four blocks are free");
@@ -542,6 +547,23 @@ fn a_window_that_grows_does_not_have_a_place_that_is_being_given_back() {
     assert_eq!(told, all);
     driver.node.released(number);
     assert_eq!((driver.node.release_next(), driver.node.has_freed()), (None, false));
+}
+
+/// The next part is there to be given back when the driver has said that the one before is.
+#[test]
+fn parts_of_a_region_are_given_back_one_after_the_other() {
+    let mut driver = Setup::new(1).open();
+    driver.volume("film", Bytes::mib(4));
+    window(&mut driver, Mode::Write, Bytes::ZERO);
+    [200, 0].into_iter().for_each(|latency| host(&mut driver, latency));
+    let mut given = Vec::new();
+    while let Some((number, span)) = driver.node.release_next() {
+        given.push(span);
+        assert_eq!(driver.node.release_next(), None, "one at a time");
+        driver.node.released(number);
+    }
+    assert_eq!(given, [3, 4, 5, 6].map(place));
+    assert!(!driver.node.has_freed());
 }
 
 /// Each kind of window has its own operations, and no region is longer than it is.

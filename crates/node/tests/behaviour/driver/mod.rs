@@ -10,7 +10,7 @@ use disk::{Kind, Line, LinearProfile, Profile};
 use medium::{Flight, MemoryDisk, Pages, Trouble};
 use node::{
     Config, DeviceError, DiskAction, DiskCommand, DiskIndex, DiskPoll, DiskSetup, Error, Event,
-    Finished, Node, Op, Policy, Reply, Span, Ticket, Who,
+    Finished, Node, Op, Policy, Promise, Reply, Span, Ticket, Who,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -163,6 +163,8 @@ pub struct Driver {
     pub freed: Vec<Span>,
     /// In the order in which they came.
     pub order: Vec<Ticket>,
+    /// What is owed of answers under contract.
+    pub promises: BTreeMap<Ticket, Promise>,
     answers: BTreeMap<Ticket, (Instant, Result<Reply, Error>)>,
     answered: BTreeSet<Ticket>,
     tickets: u64,
@@ -185,6 +187,7 @@ impl Driver {
             journal: Vec::new(),
             freed: Vec::new(),
             order: Vec::new(),
+            promises: BTreeMap::new(),
             answers: BTreeMap::new(),
             answered: BTreeSet::new(),
             tickets: 0,
@@ -348,6 +351,7 @@ impl Driver {
             let output = output.complete();
             assert!(self.answered.insert(output.ticket), "{:?} is answered twice", output.ticket);
             self.order.push(output.ticket);
+            self.promises.extend(output.promise.map(|promise| (output.ticket, promise)));
             self.answers.insert(output.ticket, (self.now, output.result));
         }
     }
