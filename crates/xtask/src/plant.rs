@@ -10,6 +10,7 @@ use crate::planted::{self, Bug};
 use crate::tidy;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -78,6 +79,8 @@ enum Ended {
 struct Place {
     sources: PathBuf,
     target: PathBuf,
+    /// Held while bugs are planted there.
+    _lock: File,
 }
 
 impl Place {
@@ -85,7 +88,9 @@ impl Place {
     /// written, so that cargo does not build it again.
     fn new(root: &Path) -> Result<Self, String> {
         let base = root.join("out/planted");
-        let place = Self { sources: base.join("sources"), target: base.join("target") };
+        let lock = alone_in(&base)?;
+        let place =
+            Self { sources: base.join("sources"), target: base.join("target"), _lock: lock };
         let wanted: BTreeSet<String> = tidy::paths(root)?.into_iter().collect();
         for path in &wanted {
             copy(&root.join(path), &place.sources.join(path))?;
@@ -171,6 +176,20 @@ impl Place {
         let mut command = Command::new(program);
         command.args(["--exact", test]).current_dir(self.sources.join("crates").join(krate));
         ended(&mut command, WITHIN)
+    }
+}
+
+/// Nobody else plants bugs in the folder until what this gives is dropped.
+fn alone_in(folder: &Path) -> Result<File, String> {
+    std::fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
+    let path = folder.join("lock");
+    let lock = File::create(&path).map_err(|error| at(&path, &error))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => {
+            Err(format!("another run plants bugs in {}; wait until it ends", folder.display()))
+        }
+        Err(TryLockError::Error(error)) => Err(at(&path, &error)),
     }
 }
 
