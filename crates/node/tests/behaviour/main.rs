@@ -33,6 +33,7 @@ mod status;
 mod streams_read;
 mod streams_write;
 mod tails;
+mod thin;
 mod truncating;
 mod updates;
 mod volumes;

@@ -6,6 +6,7 @@ use super::super::load::contract;
 use super::super::volumes::{Parts, fill_volume};
 use super::super::{MODEL, failed, folder, progress::Progress};
 use super::database::Database;
+use super::kept::Kept;
 use super::load::{self, FILM, PIECE, Places, Run};
 use super::tools::{self, Tools};
 use super::{DATABASE, Scene, copies, files};
@@ -103,16 +104,7 @@ fn play(
         in_classes: false,
     };
     let mut run = load::run("Slackline", places, scene, progress)?;
-    let mut requests = [0, 0];
-    for id in streams {
-        let stream = client.stream(id)?;
-        requests[0] += stream.requests;
-        requests[1] += stream.late_requests;
-    }
-    // What the database has at least is a contract, too.
-    let account = client.volume("database")?.account;
-    requests = [requests[0] + account.requests, requests[1] + account.late_requests];
-    run.requests = Some(requests);
+    run.kept = Some(Kept::read(client, &streams, "database")?);
     film.close()?;
     writer.close()?;
     Ok(run)
