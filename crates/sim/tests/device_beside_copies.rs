@@ -1,10 +1,11 @@
 //! A file system on a volume with a contract, as a block device has it, beside a film, a recording and
 //! eight programs that copy without a pause, four of them in that file system: `slackline demo mixed
 //! --copies 8` in simulated time, where no host is late and every request counts.
+#![allow(clippy::print_stdout)] // the figures are part of the result
 
 use crate::common::*;
 use node::{Op, Policy, Priority, Reply, Service, Span, Target, WriteRange};
-use sim::{Context, Keeps, Metadata, Player, Program, Random, Recorder, Shared, World};
+use sim::{Context, Keeps, Player, Program, Random, Recorder, World};
 use std::cell::Cell;
 use std::rc::Rc;
 use units::{Bytes, Duration, Rate};
@@ -12,9 +13,9 @@ use units::{Bytes, Duration, Rate};
 /// What the device has at least, whatever others do: as the demo's database.
 const RATE: Rate = Rate::per_second(1 << 20);
 const BLOCK: Bytes = Bytes::kib(256);
-const SIZE: Bytes = Bytes::mib(256);
+const SIZE: Bytes = Bytes::mib(96);
 /// What a program copies before it syncs, and how much at a time.
-const FILE: Bytes = Bytes::mib(16);
+const FILE: Bytes = Bytes::mib(4);
 const PIECE: Bytes = Bytes::MIB;
 const TIME: Duration = Duration::from_secs(60);
 
@@ -147,7 +148,7 @@ fn scene(
     timing: fn(&disk::Model, &disk::Profile, usize) -> sim::Timing,
 ) -> Seen {
     let config = config(policy);
-    let mut world: World<Metadata> = world_keeping(config, 1, Bytes::gib(2), timing);
+    let mut world: World = world(config, 1, Bytes::GIB, timing);
     let film = Bytes::mib(96);
     for (name, size) in [("film", film), ("recording", film), ("device", SIZE), ("home", SIZE)] {
         create(&mut world, name, size);
@@ -188,7 +189,7 @@ fn scene(
     let of_streams = status.streams.iter().map(|stream| &stream.account);
     let of_streams = of_streams
         .fold([0, 0], |sum: [u64; 2], one| [sum[0] + one.requests, sum[1] + one.late_requests]);
-    let tallies = streams.each_ref().map(Shared::borrow);
+    let tallies = streams.each_ref().map(|tally| tally.borrow());
     for tally in &tallies {
         assert!(tally.error.is_none() && tally.wrong.is_zero(), "{tally:?}");
         assert!(!tally.done, "the film is longer");
@@ -212,7 +213,8 @@ fn a_device_with_a_contract_a_film_and_a_recording_keep_theirs_beside_eight_copi
         assert_eq!((device[1], streams[1], seen.late_on_disk), (0, 0, 0), "{seed}: {seen:?}");
         assert!(device[0] > 100 && streams[0] > 100, "{seed}: {seen:?}");
         assert!(seen.longest_wait.is_zero(), "{seed}: {seen:?}");
-        assert!(seen.device_rate >= RATE, "{seed}: {seen:?}");
+        // Its requests are not many short ones alone, and the copies beside it are under way.
+        assert!(seen.device_rate >= RATE && seen.beside_rate >= RATE, "{seed}: {seen:?}");
     }
 }
 
@@ -220,5 +222,5 @@ fn a_device_with_a_contract_a_film_and_a_recording_keep_theirs_beside_eight_copi
 #[test]
 fn without_deadlines_the_same_copies_make_a_film_late() {
     let seen = scene(policies::FCFS, 1, drive);
-    assert!(seen.streams[1] > 10 && !seen.longest_wait.is_zero(), "{seen:?}");
+    assert!(seen.streams[1] > 10 && seen.late_on_disk > 10, "{seen:?}");
 }

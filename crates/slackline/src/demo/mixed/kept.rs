@@ -1,13 +1,12 @@
 //! What became of the contracts of a run, by the daemon's own accounts: how many requests were late, and
 //! whether that can have been the machine's doing.
 //!
-//! The machine may be late, too: it wakes a disk's thread late, or sees an answer off late. What it took at the
-//! most is charged to every contract; what it took beyond that is counted. A request that is late by no more
-//! than all of that together is put down to the machine, one that is later to the schedule.
+//! The machine may be late, too: it wakes a disk's thread late, or sees an answer off late. What it took as a
+//! rule is charged to every contract; by how much it took longer during the run is counted. A request that is
+//! late by no more than all of that together is put down to the machine, one that is later to the schedule.
 
 use crate::failure::Failure;
 use client::Client;
-use client::control::HostTime;
 use report::counted;
 use serde_json::{Value, json};
 use units::Duration;
@@ -24,43 +23,63 @@ pub struct Kept {
 
 /// How late the machine was.
 #[derive(Clone, Debug, Default)]
-struct Machine {
-    /// Between two commands, and with an answer on its way to its program.
-    gap: HostTime,
-    delivery: HostTime,
+pub struct Machine {
+    /// Gaps between two commands that were longer than what is charged, and by how much together.
+    gaps: u64,
+    gaps_total: Duration,
+    /// Answers that took longer on their way to their programs, and by how much at the most.
+    deliveries: u64,
+    delivery_max: Duration,
     /// With a wake-up of a disk's thread, and with the end of a command.
     wakeup_max: Duration,
     completion_max: Duration,
 }
 
 impl Machine {
+    /// Since the daemon's start.
+    pub fn read(client: &Client) -> Result<Self, Failure> {
+        let status = client.status()?;
+        let gap = status.disks.first().map(|disk| disk.gap.clone()).unwrap_or_default();
+        Ok(Self {
+            gaps: gap.beyond,
+            gaps_total: gap.beyond_total_ns,
+            deliveries: status.delivery.beyond,
+            delivery_max: status.delivery.beyond_max_ns,
+            wakeup_max: status.host_wakeups.max_ns,
+            completion_max: status.host_completions.max_ns,
+        })
+    }
+
+    /// What came after it was as `before`. The most counts from the daemon's start.
+    fn since(self, before: &Self) -> Self {
+        let (gaps, deliveries) = (self.gaps - before.gaps, self.deliveries - before.deliveries);
+        Self { gaps, gaps_total: self.gaps_total - before.gaps_total, deliveries, ..self }
+    }
+
     /// The most that one request can have been late by it. Gaps hold up what comes behind them; each other
     /// lateness holds up one request.
     fn at_most(&self) -> Duration {
-        let gaps = self.gap.beyond_max_ns.saturating_mul(self.gap.beyond);
-        let own = [self.delivery.beyond_max_ns, self.wakeup_max, self.completion_max];
-        own.into_iter().fold(gaps, Duration::saturating_add)
+        let own = [self.delivery_max, self.wakeup_max, self.completion_max];
+        own.into_iter().fold(self.gaps_total, Duration::saturating_add)
     }
 }
 
 impl Kept {
-    /// Of these streams, and of the contract of this volume.
-    pub fn read(client: &Client, streams: &[u64], volume: &str) -> Result<Self, Failure> {
-        let mut kept = Self::default();
+    /// Of these streams, and of the contract of this volume, on a machine that was so late before them.
+    pub fn read(
+        client: &Client,
+        streams: &[u64],
+        volume: &str,
+        before: &Machine,
+    ) -> Result<Self, Failure> {
+        let machine = Machine::read(client)?.since(before);
+        let mut kept = Self { machine, ..Self::default() };
         for &id in streams {
             let stream = client.stream(id)?;
             kept.count(stream.requests, stream.late_requests, stream.late_max_ns);
         }
         let account = client.volume(volume)?.account;
         kept.count(account.requests, account.late_requests, account.late_max_ns);
-        let status = client.status()?;
-        let gap = status.disks.first().map(|disk| disk.gap.clone());
-        kept.machine = Machine {
-            gap: gap.unwrap_or_default(),
-            delivery: status.delivery,
-            wakeup_max: status.host_wakeups.max_ns,
-            completion_max: status.host_completions.max_ns,
-        };
         Ok(kept)
     }
 
@@ -87,28 +106,27 @@ impl Kept {
         })
     }
 
-    /// How often and by how much the machine was late, in words.
+    /// By how much the machine was late together, at the most, in words.
     pub fn of_machine(&self) -> String {
-        let Machine { gap, delivery, .. } = &self.machine;
-        format!("{}, up to {}", gap.beyond + delivery.beyond, self.machine.at_most())
+        self.machine.at_most().to_string()
     }
 
     /// For programs.
     pub fn json(&self) -> Value {
-        let Machine { gap, delivery, wakeup_max, completion_max } = &self.machine;
+        let machine = &self.machine;
         json!({
             "requests": self.requests,
             "late": self.late,
             "late_max_ns": self.late_max.as_nanos(),
             "late_of_schedule": self.late_of_schedule(),
             "machine": {
-                "gaps_beyond": gap.beyond,
-                "gap_beyond_max_ns": gap.beyond_max_ns.as_nanos(),
-                "deliveries_beyond": delivery.beyond,
-                "delivery_beyond_max_ns": delivery.beyond_max_ns.as_nanos(),
-                "wakeup_max_ns": wakeup_max.as_nanos(),
-                "completion_max_ns": completion_max.as_nanos(),
-                "at_most_ns": self.machine.at_most().as_nanos(),
+                "gaps_beyond": machine.gaps,
+                "gaps_beyond_total_ns": machine.gaps_total.as_nanos(),
+                "deliveries_beyond": machine.deliveries,
+                "delivery_beyond_max_ns": machine.delivery_max.as_nanos(),
+                "wakeup_max_ns": machine.wakeup_max.as_nanos(),
+                "completion_max_ns": machine.completion_max.as_nanos(),
+                "at_most_ns": machine.at_most().as_nanos(),
             },
         })
     }
@@ -121,12 +139,13 @@ mod tests {
     /// A run in which the latest of two was late by so many milliseconds, on a machine with so many gaps that
     /// were 3 ms too long.
     fn late_by(millis: u64, gaps: u64) -> Kept {
-        let gap = HostTime {
-            beyond: gaps,
-            beyond_max_ns: Duration::from_millis(3),
-            ..HostTime::default()
+        let of_start = |gaps| Machine {
+            gaps,
+            gaps_total: Duration::from_millis(3 * gaps),
+            wakeup_max: Duration::from_millis(1),
+            ..Machine::default()
         };
-        let machine = Machine { gap, wakeup_max: Duration::from_millis(1), ..Machine::default() };
+        let machine = of_start(40 + gaps).since(&of_start(40));
         let mut kept = Kept { machine, ..Kept::default() };
         kept.count(10, 0, Duration::ZERO);
         kept.count(10, 2, Duration::from_millis(millis));

@@ -6,7 +6,7 @@ use super::super::load::contract;
 use super::super::volumes::{Parts, fill_volume};
 use super::super::{MODEL, failed, folder, progress::Progress};
 use super::database::Database;
-use super::kept::Kept;
+use super::kept::{Kept, Machine};
 use super::load::{self, FILM, PIECE, Places, Run};
 use super::tools::{self, Tools};
 use super::{DATABASE, Scene, copies, files};
@@ -94,6 +94,7 @@ fn play(
     let reader = client.reader("film", contract(), Bytes::ZERO)?;
     let mut writer = client.writer("recording", contract(), Bytes::ZERO)?;
     let streams = [reader.stream(), writer.stream()];
+    let before = Machine::read(client)?;
     let mut film = Incoming::new(reader, PIECE);
     let places = Places {
         film: &mut film,
@@ -104,7 +105,7 @@ fn play(
         in_classes: false,
     };
     let mut run = load::run("Slackline", places, scene, progress)?;
-    run.kept = Some(Kept::read(client, &streams, "database")?);
+    run.kept = Some(Kept::read(client, &streams, "database", &before)?);
     film.close()?;
     writer.close()?;
     Ok(run)

@@ -42,7 +42,7 @@ pub fn told(runs: &[Run], args: &Args, broken: &[String]) -> String {
     row(&mut text, "  of the schedule, not the machine", runs, |run| {
         with_contracts(run, |kept| kept.late_of_schedule().to_string())
     });
-    row(&mut text, "  the machine: late, at the most", runs, |run| {
+    row(&mut text, "  the machine: late, together at most", runs, |run| {
         with_contracts(run, Kept::of_machine)
     });
     row(&mut text, "database: transactions a second", runs, |run| {
