@@ -317,6 +317,7 @@ pub fn host_time(time: HostTime, refused: Option<&Error>) -> api::HostTime {
         sample: time.sample,
         beyond: time.beyond,
         beyond_max_ns: time.beyond_max,
+        beyond_total_ns: time.beyond_total,
         refused: refused.map(ToString::to_string),
     }
 }

@@ -50,6 +50,9 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
             what: "profile",
             rule: "of a disk on which 1 MiB, or a flush, takes an hour at the most",
         }),
+        Op::Place { len, .. } if len.is_zero() || *len > limits::PLACES_MAX => {
+            Err(Error::Invalid { what: "length", rule: "more than nothing, at most 32 MiB" })
+        }
         // At most what was given last, or is there: compared, never counted with.
         Op::StreamRead { .. }
         | Op::StreamRoom { .. }
@@ -57,7 +60,7 @@ pub(crate) fn check(op: &Op) -> Result<(), Error> {
         | Op::StreamWrite { .. }
         | Op::WindowMoved { .. } => Ok(()),
         // Held against their volume's end by a sum that is checked; memory goes back there.
-        Op::Read { .. } | Op::Room { .. } | Op::Write { .. } => Ok(()),
+        Op::Read { .. } | Op::Room { .. } | Op::Place { .. } | Op::Write { .. } => Ok(()),
         // No numbers but those of the node and its driver, who may have slept for a year.
         Op::HostLatency { .. }
         | Op::Delivery { .. }

@@ -32,6 +32,8 @@ pub const INSIST_WITHIN: Duration = Duration::from_secs(1);
 pub const INSIST_ANYWAY_WITHIN: Duration = Duration::from_secs(5);
 /// When one of them has gone, the next one is looked for after so long.
 pub const INSIST_AGAIN: Duration = Duration::from_millis(100);
+/// Places of as much of a thin volume are taken in one call.
+pub const PLACES_MAX: Bytes = Bytes::mib(32);
 /// As much of a volume is looked at in one call for what was written of it.
 pub const WRITTEN_MAX: Bytes = Bytes::mib(64);
 /// Writes of a pool that are answered and not on their disk. Many are better for who writes, and worse for

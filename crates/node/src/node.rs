@@ -310,6 +310,10 @@ impl Node {
                 let error = Error::VolumeBusy { name: volume, streams: 1 };
                 self.best_effort.refuse_write(&mut self.core, now, ticket, span, error);
             }
+            Op::Place { volume, offset, len } => {
+                let placed = self.take_places(now, &volume, offset..offset.saturating_add(len));
+                self.core.answer(ticket, placed.map(|()| Reply::Done));
+            }
             Op::Release { span } => {
                 self.best_effort.release(&mut self.core, now, Some(ticket), span);
             }

@@ -134,6 +134,8 @@ mod tests {
         assert_eq!(seen.sample, GAPS_LEAST + 4_000 - 1);
         // All before the first look, and the two stops.
         assert_eq!(seen.beyond, GAPS_LEAST + 2, "{seen:?}");
+        let of_stops = seen.beyond_total - us(40) * GAPS_LEAST;
+        assert!((us(179_800)..us(180_000)).contains(&of_stops), "{seen:?}");
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct HostTime {
     pub beyond: u64,
     /// By how much at the most.
     pub beyond_max: Duration,
+    /// By how much all of them together.
+    pub beyond_total: Duration,
 }
 
 /// The measurement.
@@ -40,6 +42,7 @@ pub struct Measuring {
     calm: (u64, Duration),
     beyond: u64,
     beyond_max: Duration,
+    beyond_total: Duration,
     /// What is to be stated from now on.
     wanted: Option<Duration>,
     /// More than was stated was wanted at the last look.
@@ -56,7 +59,9 @@ impl Measuring {
     pub fn record(&mut self, now: Instant, took: Duration, stated: Duration) {
         self.pass(now, stated);
         self.beyond += u64::from(took > stated);
-        self.beyond_max = self.beyond_max.max(took.saturating_sub(stated));
+        let longer = took.saturating_sub(stated);
+        self.beyond_max = self.beyond_max.max(longer);
+        self.beyond_total = self.beyond_total.saturating_add(longer);
         if self.spells[0].count() == GAPS_SPELL {
             self.turn(now);
         }
@@ -152,8 +157,8 @@ impl Measuring {
     /// What is to be shown of it, while `stated` is charged.
     pub fn seen(&self, stated: Duration) -> HostTime {
         let (quantile, sample) = self.quantile();
-        let (beyond, beyond_max) = (self.beyond, self.beyond_max);
-        HostTime { stated, quantile, sample, beyond, beyond_max }
+        let Self { beyond, beyond_max, beyond_total, .. } = *self;
+        HostTime { stated, quantile, sample, beyond, beyond_max, beyond_total }
     }
 }
 

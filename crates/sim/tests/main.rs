@@ -17,6 +17,7 @@ mod chunks;
 #[path = "concurrent/main.rs"]
 mod concurrent;
 mod contracts;
+mod device_beside_copies;
 mod digest;
 mod ending;
 mod extremes;

@@ -25,6 +25,7 @@ use crate::runs::{Freed, Run, Wish};
 use crate::state::{NO_EXTENT, NO_VOLUME, State};
 use crate::store::Store;
 use crate::volume::Volume;
+use alloc::vec::Vec;
 use core::ops::Range;
 use units::Bytes;
 
@@ -87,6 +88,24 @@ impl Volume {
     }
 }
 
+/// A place that extents of a volume shall have, which are neighbours in the list of one disk.
+struct Chosen {
+    disk: DiskIndex,
+    /// Which of the volume's disks that is, and where in its list they begin.
+    slot: usize,
+    position: u32,
+    /// The first of them, among all of the volume.
+    first: u32,
+    run: Run,
+}
+
+impl Chosen {
+    /// The last of them stands here in the list of its disk.
+    fn ends_at(&self, position: u32) -> bool {
+        self.position + self.run.count == position + 1
+    }
+}
+
 impl State {
     /// A volume without extents is thin from now on.
     pub(crate) fn make_thin(&mut self, id: VolumeId) -> Result<(), &'static str> {
@@ -128,17 +147,66 @@ impl Store {
     /// Where there is no free stretch as long as the run, or no room for the map; where the pool is
     /// read-only; where the volume has no such extent.
     pub fn place(&mut self, id: VolumeId, extent: u64) -> Result<(), StoreError> {
-        let volume = self.volume(id).ok_or(StoreError::NoSuchVolume { volume: id })?;
-        let index = volume.place_of(extent).ok_or(StoreError::NoSuchVolume { volume: id })?;
-        let Some((disk, position, count)) = volume.missing(index) else { return Ok(()) };
-        self.check_writable()?;
-        let volume = self.volume(id).expect("just found");
-        let (slot, own) = volume.slot_of(index);
-        let before = position.checked_sub(1).and_then(|before| volume.slots[slot].get(before));
-        let start = self.room_for_run(disk, volume.placement.zone, (count, before))?;
-        let first = index - (own - position);
-        self.check_place()?;
-        self.stage_place(id, first, Run { start, count }, true);
+        self.place_all(id, extent..extent + 1).map(drop)
+    }
+
+    /// Gives each of these extents of a thin volume a place as [`Store::place`] does, or none of them.
+    /// True where some had none before. Cost: a look for free space for each of these.
+    ///
+    /// # Errors
+    /// As of one: then no extent has a place that had none before.
+    pub fn place_all(&mut self, id: VolumeId, extents: Range<u64>) -> Result<bool, StoreError> {
+        let mut chosen = Vec::new();
+        let all = self.choose_places(id, extents, &mut chosen);
+        // Taken out of what is free meanwhile, so that no two have the same place.
+        for &Chosen { disk, run, .. } in &chosen {
+            self.state.free[disk.as_usize()].give(run);
+        }
+        if let Err(StoreError::NoSpace { disk, zone, asked, .. }) = all {
+            let others = chosen.iter().filter(|other| other.disk == disk);
+            let others: u32 = others.map(|other| other.run.count).sum();
+            return Err(self.no_stretch(disk, zone, (asked / EXTENT) as u32 + others));
+        }
+        all?;
+        if chosen.is_empty() {
+            return Ok(false);
+        }
+        self.check_places(chosen.len() as u64)?;
+        for Chosen { first, run, .. } in chosen {
+            self.stage_place(id, first, run, true);
+        }
+        Ok(true)
+    }
+
+    /// Places for those of these extents that have none, in what is free, out of which they are taken.
+    fn choose_places(
+        &mut self,
+        id: VolumeId,
+        extents: Range<u64>,
+        chosen: &mut Vec<Chosen>,
+    ) -> Result<(), StoreError> {
+        for extent in extents {
+            let none = || StoreError::NoSuchVolume { volume: id };
+            let volume = self.volume(id).ok_or_else(none)?;
+            let index = volume.place_of(extent).ok_or_else(none)?;
+            let Some((disk, position, count)) = volume.missing(index) else { continue };
+            let (slot, own) = volume.slot_of(index);
+            let first = index - (own - position);
+            let is_chosen = |other: &Chosen| other.slot == slot && other.first == first;
+            if chosen.iter().rev().any(is_chosen) {
+                continue; // with another one of its run
+            }
+            self.check_writable()?;
+            let before = position.checked_sub(1).and_then(|before| {
+                let has = volume.slots[slot].get(before);
+                let of = chosen.iter().find(|other| other.slot == slot && other.ends_at(before));
+                has.or_else(|| of.map(|other| other.run.start + other.run.count - 1))
+            });
+            let start = self.room_for_run(disk, volume.placement.zone, (count, before))?;
+            let run = Run { start, count };
+            assert!(self.state.free[disk.as_usize()].take(run), "it was free");
+            chosen.push(Chosen { disk, slot, position, first, run });
+        }
         Ok(())
     }
 
@@ -182,9 +250,10 @@ impl Store {
         StoreError::NoSpace { disk, zone, asked, free, freeing, fits: None }
     }
 
-    /// Refuses one more place where the map might not fit.
-    fn check_place(&self) -> Result<(), StoreError> {
-        if self.room_for(PLACE_SIZE) > 0 { Ok(()) } else { self.check_metadata(PLACE_SIZE) }
+    /// Refuses so many more places where the map might not fit.
+    fn check_places(&self, count: u64) -> Result<(), StoreError> {
+        let size = PLACE_SIZE * count;
+        if self.room_for(size) > 0 { Ok(()) } else { self.check_metadata(size) }
     }
 
     /// Bytes of a checkpoint that are kept for what is promised or held on all disks: that it settles is
@@ -233,7 +302,7 @@ impl Store {
     pub fn promise(&mut self, id: VolumeId, extent: u64, together: u32) -> Result<(), StoreError> {
         self.check_writable()?;
         let (disk, zone) = self.part_of(id, extent)?;
-        self.check_place()?;
+        self.check_places(1)?;
         loop {
             let frontier = self.frontiers.entry((disk, zone)).or_default();
             frontier.together = frontier.together.max(together);

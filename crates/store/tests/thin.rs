@@ -533,3 +533,63 @@ fn no_place_is_anybodys_twice_and_all_adds_up_at_every_step() {
     }
     assert!(settled > 1000 && refused > 100 && reused > 100, "{settled} {refused} {reused}");
 }
+
+/// Places for a range are those that its extents would get one after the other, or none is taken where one
+/// of these would be refused: on disks that are nearly full, in pieces.
+#[test]
+fn a_range_has_the_places_of_its_extents_one_by_one_or_none() {
+    let (mut all, mut none) = (0, 0);
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let (mut disks, mut store) = pool(&[40, 40]);
+        let runs = [1, 2, 4, 8].map(|run| Placement { thin: true, ..by_runs(run) });
+        let volumes: Vec<VolumeId> = runs
+            .iter()
+            .zip(0..)
+            .map(|(placement, n)| make(&mut store, &format!("v{n}"), 60, placement, n == 3))
+            .collect();
+        for _ in 0..80 {
+            let id = volumes[random.index(volumes.len())];
+            if random.once_in(6) {
+                let size = store.volume(id).unwrap().size();
+                if !store.volume(id).unwrap().is_ring() {
+                    store.resize(id, EXTENT * random.below(60)).unwrap();
+                    store.resize(id, size).unwrap();
+                }
+                commit(&mut store, &mut disks);
+                continue;
+            }
+            let first = random.below(50);
+            let range = first..first + random.below(10);
+            let before = store.clone();
+            let mut one_by_one = store.clone();
+            let placed = range.clone().try_for_each(|extent| one_by_one.place(id, extent));
+            let taken = store.place_all(id, range.clone());
+            let at = |store: &Store| places(store, id, range.clone());
+            match placed {
+                Ok(()) => {
+                    assert_eq!(taken, Ok(at(&before) != at(&store)), "seed {seed}");
+                    assert_eq!(at(&store), at(&one_by_one), "seed {seed}");
+                    all += u64::from(taken == Ok(true));
+                }
+                Err(StoreError::NoSpace { .. }) => {
+                    let Err(StoreError::NoSpace { asked, .. }) = taken else { panic!("{taken:?}") };
+                    assert!(asked >= EXTENT && asked <= EXTENT * 20, "{asked}");
+                    assert_eq!(space(&store), space(&before), "seed {seed}");
+                    assert_eq!(store.staged_size(), before.staged_size(), "seed {seed}");
+                    none += 1;
+                }
+                Err(error) => panic!("{error}"),
+            }
+            if taken.is_err() {
+                volumes.iter().for_each(|&id| assert_eq!(store.volume(id), before.volume(id)));
+            }
+            assert!(store.is_counted());
+        }
+        commit(&mut store, &mut disks);
+        let again = open(&mut disks).unwrap().store;
+        volumes.iter().for_each(|&id| assert_eq!(again.volume(id), store.volume(id)));
+        assert!(check(&disks).findings.is_empty());
+    }
+    assert!(all > 200 && none > 200, "{all} {none}");
+}

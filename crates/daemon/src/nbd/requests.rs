@@ -24,6 +24,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 use tokio::sync::watch;
 use units::{Bytes, Instant};
 use wire::frame::BODY_MAX;
+use wire::nbd::PAYLOAD_MAX;
 use wire::nbd::handshake::Chosen;
 use wire::nbd::transmission::{self as reply, Command, Errno, Extent, REQUEST_LEN, Request};
 
@@ -239,6 +240,14 @@ async fn take_one(
         }
         Ok(Command::Write { offset, len, durable }) => {
             let pieces = pieces(offset, len.into());
+            // Several have their places before the first of them is written, or none of them is. Of a
+            // single one the pool looks at that itself.
+            if pieces.len() > 1
+                && let Err(error) = shared.place(offset, len).await
+            {
+                discard(input, len).await?;
+                return shared.fail(cookie, false, &error).await;
+            }
             // Of several one part more, which ends when all bytes have been read.
             let is_one = pieces.len() == 1;
             let whole = Whole::new(cookie, durable, pieces.len() + usize::from(!is_one));
@@ -340,6 +349,13 @@ impl Shared {
     /// volume's contract.
     fn guaranteed(&self) -> u64 {
         self.ask.guaranteed(&self.volume, self.priority)
+    }
+
+    /// Places for all of a write to a thin volume, or an error, and then it has none that it had not.
+    async fn place(&self, offset: u64, len: u32) -> Result<(), Error> {
+        const { assert!(PAYLOAD_MAX as u64 <= node::limits::PLACES_MAX.get()) };
+        let (offset, len) = (Bytes::new(offset), Bytes::new(len.into()));
+        self.ask.call(calls::Place { volume: self.volume.clone(), offset, len }).await
     }
 
     /// Memory for a write.

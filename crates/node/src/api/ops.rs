@@ -245,6 +245,10 @@ operations! {
     /// it says what is to be written it waits as that write's volume and handle do, and on a
     /// volume under contract it has the memory that is set aside for it; else as normal.
     Room { len: Bytes, target: Option<Target> } => R, room;
+    /// Take places on the disks for all of a range of a thin volume that has none there, or for none of it:
+    /// before the writes that a program's one write is cut into, so that it is refused as a whole where
+    /// there is no space. At most 32 MiB. [`Reply::Done`], of a volume that is not thin as well.
+    Place { volume: String, offset: Bytes, len: Bytes } => (), done;
     /// Write a range of any bytes as best effort. [`Reply::Done`] when they
     /// are on the disk and every read that comes from now on finds them; durable after
     /// [`Op::Sync`]. Writes of the same 4 KiB are done in the order in which they came. An

@@ -31,7 +31,7 @@ fn find(core: &Core, name: &str, blocks: &Range<Bytes>) -> Result<VolumeId, Erro
 }
 
 /// The same, where it is to be written: a ring is recorded to by streams alone.
-pub(super) fn find_to_write(
+pub(crate) fn find_to_write(
     core: &Core,
     name: &str,
     blocks: &Range<Bytes>,

@@ -24,7 +24,7 @@ mod pieces;
 use self::behind::Behind;
 pub(crate) use self::behind::{Deferred, Flushed};
 use self::behind_end::Clearing;
-use self::checks::find_to_write;
+pub(crate) use self::checks::find_to_write;
 pub(crate) use self::gaps::Gap;
 use self::pieces::{Whose, cut, edges, first_piece, read_piece, reads_anew, submit_for};
 use crate::api::*;

@@ -135,6 +135,7 @@ fn needs_rest(op: &Op) -> [Option<&str>; 2] {
         | Op::VolumeAccess { .. }
         | Op::VolumeExtend { .. }
         | Op::VolumeTimes { .. }
+        | Op::Place { .. }
         | Op::HandleClose { .. }
         | Op::Block { .. }
         | Op::Release { .. }

@@ -134,9 +134,9 @@ impl<'a> Wanted<'a> {
             Op::Open { opening, .. } => way(&opening.volume, opening.mode),
             Op::HandleOpen { volume, .. } => Self::ReadOrWrite(volume),
             Op::Read { volume, .. } => Self::Of(volume, Act::Read),
-            Op::Write { volume, .. } | Op::Room { target: Some(Target { volume, .. }), .. } => {
-                Self::Of(volume, Act::Write)
-            }
+            Op::Write { volume, .. }
+            | Op::Place { volume, .. }
+            | Op::Room { target: Some(Target { volume, .. }), .. } => Self::Of(volume, Act::Write),
             Op::SyncVolume { volume, .. } => Self::ReadOrWrite(volume),
             Op::HostLatency { .. } | Op::Delivery { .. } => {
                 Self::Pool("saying how late the host is")

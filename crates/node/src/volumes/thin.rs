@@ -1,12 +1,12 @@
 //! Thin volumes: what is to be written has a place first.
 
 use crate::api::Error;
+use crate::best_effort::find_to_write;
 use crate::core::Core;
 use crate::limits;
 use crate::node::Node;
-use crate::volumes::writes::extents;
 use core::ops::Range;
-use store::VolumeId;
+use store::{EXTENT, VolumeId};
 use units::{Bytes, Instant};
 
 impl Node {
@@ -19,11 +19,25 @@ impl Node {
     }
 }
 
+impl Node {
+    /// [`Op::Place`](crate::Op::Place).
+    pub(crate) fn take_places(
+        &mut self,
+        now: Instant,
+        volume: &str,
+        range: Range<Bytes>,
+    ) -> Result<(), Error> {
+        let volume = find_to_write(&self.core, volume, &range)?;
+        self.core.read_only().map_or(Ok(()), Err)?;
+        self.core.place_all(now, volume, &range)
+    }
+}
+
 impl Core {
-    /// Gives each extent of a range of a volume a place, where it has none yet.
+    /// Gives each extent of a range of a volume a place, where it has none yet; or none of them.
     ///
     /// # Errors
-    /// Where there is no space: some of them may have places then.
+    /// Where there is no space for all of them.
     pub(crate) fn place_all(
         &mut self,
         now: Instant,
@@ -33,11 +47,8 @@ impl Core {
         if !self.store.volume(volume).is_some_and(store::Volume::is_thin) {
             return Ok(());
         }
-        for (extent, _) in extents(range) {
-            if self.store.is_placed(volume, extent) {
-                continue;
-            }
-            self.store.place(volume, extent)?;
+        let all = range.start / EXTENT..range.end.div_ceil(EXTENT);
+        if self.store.place_all(volume, all)? {
             self.changed(now);
             if self.store.staged_size() > limits::STAGED_SOON {
                 self.commit_soon(now);

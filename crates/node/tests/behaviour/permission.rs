@@ -61,6 +61,7 @@ fn writes() -> Vec<Op> {
         open("film", Mode::Write, usual(), Bytes::ZERO),
         open_window("film", Mode::Write, usual(), 1),
         room_for("film", Bytes::ZERO, Bytes::kib(4)),
+        Op::Place { volume: "film".into(), offset: Bytes::ZERO, len: Bytes::MIB },
         resize("film", Bytes::mib(5)),
         Op::VolumeExtend { name: "film".into(), length: Bytes::MIB },
         Op::VolumeTruncate { name: "film".into(), length: Bytes::ZERO },

@@ -109,9 +109,9 @@ fn a_write_with_fua_outlives_a_kill() {
     assert!(nbd.read(MIB / 2 + 7, bytes.len() as u32).unwrap() == bytes);
 }
 
-/// A thin volume takes its space as it is written: a write for which the pool has none is refused, and what was
-/// answered before it is there after a kill. Of a refused write the part may be there whose MiB the volume
-/// had already.
+/// A thin volume takes its space as it is written: a write for which the pool has not enough is refused, and
+/// what was answered before it is there after a kill. Of a refused write there is nothing, neither where the
+/// volume had space already nor where some could be had, and none of that is taken.
 #[test]
 fn a_full_pool_is_told_to_who_writes_a_thin_volume_and_loses_nothing_answered() {
     const BLOCK: u64 = 300_000;
@@ -133,9 +133,16 @@ fn a_full_pool_is_told_to_who_writes_a_thin_volume_and_loses_nothing_answered() 
         })
         .expect("more was written than there is");
     assert!(place(full) > 50 * MIB, "{full}");
+    // The last block begins where there is space.
+    let kept = place(full).next_multiple_of(MIB);
+    assert!(place(full) < kept && kept < place(full + 1), "{full}: another length of blocks");
     // What it has it keeps, and changes; it gets nothing new.
     nbd.write(0, 0, &bytes(1000)).unwrap();
     assert_eq!(nbd.write(0, 150 * MIB, &[1; 4096]), Err(NO_SPACE));
+    // A long one, of which all but the last 5 MiB have space, and one before space that is free.
+    let long = noise(2000, 16 * MIB).bytes();
+    assert_eq!(nbd.write(0, kept - 11 * MIB + 1, &long), Err(NO_SPACE));
+    assert_eq!(nbd.write(FUA, kept - 11 * MIB + 1, &long), Err(NO_SPACE));
     nbd.flush().unwrap();
     daemon.kill();
     let _daemon = dir.serve(&disks);
@@ -144,10 +151,23 @@ fn a_full_pool_is_told_to_who_writes_a_thin_volume_and_loses_nothing_answered() 
         let wanted = bytes(if at == 0 { 1000 } else { at });
         assert!(nbd.read(place(at), BLOCK as u32).unwrap() == wanted, "block {at} of {full}");
     }
-    let refused = nbd.read(place(full), BLOCK as u32).unwrap();
-    let had_already = (place(full).next_multiple_of(MIB) - place(full)).min(BLOCK);
-    assert!(refused[had_already as usize..].iter().all(|&byte| byte == 0));
+    assert!(nbd.read(place(full), BLOCK as u32).unwrap().iter().all(|&byte| byte == 0));
+    assert!(nbd.read(kept, 8 * MIB as u32).unwrap().iter().all(|&byte| byte == 0));
     assert!(nbd.read(150 * MIB, 4096).unwrap() == [0; 4096]);
+    // Space for less than a write needs is left to others.
+    let taken = |name: &str| {
+        let shown = dir.run(&["volume", "show", name, "--json"]).succeeded().json();
+        shown["taken_bytes"].as_u64().unwrap()
+    };
+    let before = taken("v");
+    assert_eq!(before, kept);
+    dir.run(&["volume", "resize", "other", "147MiB", "--yes"]).succeeded();
+    nbd.flush().unwrap();
+    assert_eq!(nbd.write(0, kept + 7, &long[..3 * MIB as usize]), Err(NO_SPACE));
+    assert_eq!(taken("v"), before);
+    assert!(nbd.read(kept, 4 * MIB as u32).unwrap().iter().all(|&byte| byte == 0));
+    nbd.write(FUA, kept, &long[..3 * MIB as usize]).unwrap();
+    assert!(nbd.read(kept, 3 * MIB as u32).unwrap() == long[..3 * MIB as usize]);
     // With space again it goes on.
     dir.run(&["volume", "delete", "other", "--yes"]).succeeded();
     nbd.write(FUA, place(full), &bytes(full)).unwrap();

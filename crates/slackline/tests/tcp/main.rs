@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout)] // what could not be run is said
 
 mod programs;
+mod scans;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -551,28 +552,6 @@ fn tokens_are_made_narrowed_and_shown_by_the_command() {
     dir.run(&["token", "make", "--volume", ""]).failed(2, &["no volume"]);
     dir.run(&["token", "revoke", "9"]).failed(1, &["no token 9"]);
     dir.run(&["token", "make", "--verbs", "destroy"]);
-}
-
-/// Findings of a program that looks for what TLS servers get wrong.
-#[test]
-fn sslscan_finds_nothing_old_or_weak() {
-    if !has(&["sslscan"]) {
-        return;
-    }
-    let world = World::new();
-    let (_daemon, ports) = world.serve();
-    let ran = run("sslscan", &["--no-colour", &format!("127.0.0.1:{}", ports.http)]).succeeded();
-    let said = ran.text();
-    for old in ["SSLv2", "SSLv3", "TLSv1.0", "TLSv1.1"] {
-        let line = said.lines().find(|line| line.trim_start().starts_with(old)).unwrap();
-        assert!(line.contains("disabled"), "{said}");
-    }
-    assert!(said.contains("TLSv1.3   enabled"), "{said}");
-    for weak in ["vulnerable to heartbleed", "Insecure", "RC4", "CBC", "3DES", "NULL"] {
-        let found =
-            said.lines().any(|line| line.contains(weak) && !line.contains("not vulnerable"));
-        assert!(!found, "{weak}: {said}");
-    }
 }
 
 /// What a player in the page is given for a volume: it reads this volume's bytes and does nothing

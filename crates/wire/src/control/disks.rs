@@ -142,6 +142,10 @@ pub struct HostTime {
     #[serde(with = "quantity")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub beyond_max_ns: Duration,
+    /// By how much all of them together.
+    #[serde(with = "quantity", default)]
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub beyond_total_ns: Duration,
     /// Why a longer time that was measured is not charged; missing where it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub refused: Option<String>,

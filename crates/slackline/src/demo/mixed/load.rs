@@ -6,6 +6,7 @@ use super::super::programs::{Meter, Pace, Played, Reader, Sink, Source, Span, wr
 use super::super::samples::Samples;
 use super::super::{failed, progress::Progress};
 use super::database::Database;
+use super::kept::Kept;
 use super::{Scene, copies, tools};
 use crate::failure::Failure;
 use engine::IoClass;
@@ -48,8 +49,8 @@ pub struct Run {
     pub backup: Rate,
     /// What was copied, where anything was.
     pub copied: Option<Rate>,
-    /// Requests under contract, and those that ended after their deadline; none without contracts.
-    pub requests: Option<[u64; 2]>,
+    /// What became of the contracts; none without any.
+    pub kept: Option<Kept>,
 }
 
 impl Run {
@@ -62,9 +63,7 @@ impl Run {
     /// What breaks a promise, in words.
     pub fn broken(&self) -> Vec<String> {
         let mut broken: Vec<String> = self.film.wrong.iter().map(ToString::to_string).collect();
-        if let Some([_, late @ 1..=u64::MAX]) = self.requests {
-            broken.push(format!("{late} requests ended after their deadline"));
-        }
+        broken.extend(self.kept.as_ref().and_then(Kept::broken));
         if self.late_pieces() > 0 {
             broken.push(format!("{} pieces came too late for their program", self.late_pieces()));
         }
@@ -127,7 +126,7 @@ pub fn run(
             transactions: transactions.join().map_err(panicked)??,
             backup: rate(backup.join().map_err(panicked)??),
             copied: is_copied.then(|| rate(copies)),
-            requests: None,
+            kept: None,
         })
     })
 }

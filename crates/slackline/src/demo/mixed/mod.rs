@@ -7,6 +7,7 @@
 mod copies;
 mod database;
 mod files;
+mod kept;
 mod load;
 mod plain;
 mod pool;
@@ -45,6 +46,9 @@ pub struct Args {
     /// the real-time class for film and recording and the idle one for copies
     #[arg(long)]
     default_classes: bool,
+    /// Leave out the kernel's runs
+    #[arg(long)]
+    only_slackline: bool,
     /// Keep the disk and the logs in this new folder
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
@@ -122,6 +126,8 @@ fn all_runs(
     let folder = Folder::new(args.keep.as_deref())?;
     tools::open_to_all(folder.path())?;
     let mut runs = vec![pool::run(folder.path(), scene, tools, progress)?];
-    runs.extend(plain::runs(folder.path(), scene, tools, progress)?);
+    if !args.only_slackline {
+        runs.extend(plain::runs(folder.path(), scene, tools, progress)?);
+    }
     Ok(runs)
 }

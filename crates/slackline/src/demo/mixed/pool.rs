@@ -6,6 +6,7 @@ use super::super::load::contract;
 use super::super::volumes::{Parts, fill_volume};
 use super::super::{MODEL, failed, folder, progress::Progress};
 use super::database::Database;
+use super::kept::{Kept, Machine};
 use super::load::{self, FILM, PIECE, Places, Run};
 use super::tools::{self, Tools};
 use super::{DATABASE, Scene, copies, files};
@@ -93,6 +94,7 @@ fn play(
     let reader = client.reader("film", contract(), Bytes::ZERO)?;
     let mut writer = client.writer("recording", contract(), Bytes::ZERO)?;
     let streams = [reader.stream(), writer.stream()];
+    let before = Machine::read(client)?;
     let mut film = Incoming::new(reader, PIECE);
     let places = Places {
         film: &mut film,
@@ -103,16 +105,7 @@ fn play(
         in_classes: false,
     };
     let mut run = load::run("Slackline", places, scene, progress)?;
-    let mut requests = [0, 0];
-    for id in streams {
-        let stream = client.stream(id)?;
-        requests[0] += stream.requests;
-        requests[1] += stream.late_requests;
-    }
-    // What the database has at least is a contract, too.
-    let account = client.volume("database")?.account;
-    requests = [requests[0] + account.requests, requests[1] + account.late_requests];
-    run.requests = Some(requests);
+    run.kept = Some(Kept::read(client, &streams, "database", &before)?);
     film.close()?;
     writer.close()?;
     Ok(run)

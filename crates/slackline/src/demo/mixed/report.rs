@@ -4,6 +4,7 @@ use super::super::load::RATE;
 use super::super::samples::Samples;
 use super::super::svg::{Curve, distributions};
 use super::Args;
+use super::kept::Kept;
 use super::load::{PIECE, Run};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -31,9 +32,18 @@ pub fn told(runs: &[Run], args: &Args, broken: &[String]) -> String {
     row(&mut text, "film and recording: late pieces", runs, |run| run.late_pieces().to_string());
     row(&mut text, "  the film's longest wait", runs, |run| run.film.latency.max().to_string());
     row(&mut text, "  the recording's", runs, |run| run.recording.latency.max().to_string());
-    row(&mut text, "requests under contract, late", runs, |run| match run.requests {
-        Some([all, late]) => format!("{all}, {late}"),
+    let with_contracts = |run: &Run, cell: fn(&Kept) -> String| match &run.kept {
+        Some(kept) => cell(kept),
         None => "no contracts".into(),
+    };
+    row(&mut text, "requests under contract, late", runs, |run| {
+        with_contracts(run, |kept| format!("{}, {}", kept.requests, kept.late))
+    });
+    row(&mut text, "  of the schedule, not the machine", runs, |run| {
+        with_contracts(run, |kept| kept.late_of_schedule().to_string())
+    });
+    row(&mut text, "  the machine: late, together at most", runs, |run| {
+        with_contracts(run, Kept::of_machine)
     });
     row(&mut text, "database: transactions a second", runs, |run| {
         format!("{:.1}", run.transactions.len() as f64 / seconds as f64)
@@ -86,8 +96,7 @@ pub fn json(runs: &[Run], seconds: u64, broken: &[String]) -> Value {
             "late_pieces": run.late_pieces(),
             "film_longest_ns": ns(run.film.latency.max()),
             "recording_longest_ns": ns(run.recording.latency.max()),
-            "contract_requests": run.requests.map(|requests| requests[0]),
-            "contract_late": run.requests.map(|requests| requests[1]),
+            "contracts": run.kept.as_ref().map(Kept::json),
             "transactions": run.transactions.len(),
             "transaction_p50_ns": ns(run.transactions.quantile(500)),
             "transaction_p99_ns": ns(run.transactions.quantile(990)),
