@@ -2,7 +2,7 @@
 //! must not have to read all.
 //!
 //! A module imports what it names by `crate::`, by `super::`, or by the name of a module in its
-//! folder. A module and what lies in its folder are told apart, and the root of a crate (`lib.rs`,
+//! folder; to hand something on from its folder (`pub use`) is no import. A module and what lies in its folder are told apart, and the root of a crate (`lib.rs`,
 //! `main.rs`) is a module like others; that a module declares another is no import. A `mod.rs` or a
 //! root that only declares and re-exports is no member of a circle: what is named through it is
 //! where it comes from. Tests, and modules for tests alone, do not count.
@@ -155,10 +155,12 @@ fn only_declares(code: &str) -> bool {
 
 /// All paths that begin with `crate`, `super`, or a module of this one's folder.
 fn paths(code: &str, children: &BTreeSet<&str>) -> Vec<Vec<String>> {
+    let code = without_re_exports(code, children);
     let starts = |path: &Vec<String>| {
         matches!(path[0].as_str(), "crate" | "super") || children.contains(path[0].as_str())
     };
-    let mut all: Vec<Vec<String>> = use_paths(code).into_iter().filter(starts).collect();
+    let mut all = use_paths(&code);
+    all.retain(starts);
     let of_children = children.iter().map(|child| format!("{child}::"));
     let roots: Vec<String> =
         ["crate::", "super::"].map(String::from).into_iter().chain(of_children).collect();
@@ -176,6 +178,20 @@ fn paths(code: &str, children: &BTreeSet<&str>) -> Vec<Vec<String>> {
         }
     }
     all
+}
+
+/// Code without what a module only hands on from its folder.
+fn without_re_exports(code: &str, children: &BTreeSet<&str>) -> String {
+    let is_re_export = |statement: &&str| {
+        let from = ["pub use ", "pub(crate) use ", "pub(super) use "]
+            .iter()
+            .find_map(|word| statement.rsplit_once(word))
+            .map(|(_, tree)| tree.trim_start_matches("self::"));
+        let first = from.and_then(|tree| tree.split("::").next());
+        first.is_some_and(|first| children.contains(first.trim()))
+    };
+    let statements: Vec<&str> = code.split(';').filter(|it| !is_re_export(it)).collect();
+    statements.join(";")
 }
 
 /// The paths of all imports, a tree as one path each.
@@ -201,7 +217,8 @@ fn flatten(before: &[String], tree: &str, all: &mut Vec<Vec<String>>) {
         }
         return;
     };
-    let names = head.split("::").map(str::trim).filter(|name| !name.is_empty()).map(Into::into);
+    let names = head.split("::").map(str::trim).filter(|name| !name.is_empty() && *name != "self");
+    let names = names.map(Into::into);
     let before: Vec<String> = before.iter().cloned().chain(names).collect();
     let inner = inner.rsplit_once('}').map_or(inner, |(inner, _)| inner);
     let (mut depth, mut from) = (0, 0);
@@ -249,8 +266,10 @@ mod tests {
     #[test]
     fn a_root_and_a_folder_are_modules_too() {
         let root = |text: &'static str| [("lib.rs", text), ("a.rs", "use crate::K; struct A;")];
-        assert_eq!(found(&root("mod a; pub use a::A; const K: u32 = 1;")).len(), 1);
-        assert_eq!(found(&root("mod a; const K: u32 = 1;")), [""; 0]);
+        assert_eq!(found(&root("mod a; const K: u32 = 1; fn f() -> a::A {}")).len(), 1);
+        assert_eq!(found(&root("mod a; use self::a::A; const K: u32 = 1;")).len(), 1);
+        // To hand something on is not to use it.
+        assert_eq!(found(&root("mod a; pub use self::a::A; const K: u32 = 1;")), [""; 0]);
         let folder = |text: &'static str| [("f/mod.rs", text), ("f/a.rs", "fn a() { super::f() }")];
         assert_eq!(found(&folder("mod a; fn f() { a::a() }")).len(), 1);
         assert_eq!(found(&folder("mod a; fn f() {}")), [""; 0]);
