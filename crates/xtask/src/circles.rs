@@ -2,7 +2,8 @@
 //! must not have to read all.
 //!
 //! A module imports what it names by `crate::`, by `super::`, or by the name of a module in its
-//! folder; to hand something on from its folder (`pub use`) is no import. A module and what lies in its folder are told apart, and the root of a crate (`lib.rs`,
+//! folder; to hand something on from its folder (`pub use`) is no import. A module and what lies in
+//! its folder are told apart, and the root of a crate (`lib.rs`,
 //! `main.rs`) is a module like others; that a module declares another is no import. A `mod.rs` or a
 //! root that only declares and re-exports is no member of a circle: what is named through it is
 //! where it comes from. Tests, and modules for tests alone, do not count.
