@@ -63,7 +63,7 @@ fn writes() -> Vec<Op> {
         room_for("film", Bytes::ZERO, Bytes::kib(4)),
         resize("film", Bytes::mib(5)),
         Op::VolumeExtend { name: "film".into(), length: Bytes::MIB },
-        Op::VolumeTruncate { name: "film".into(), length: Bytes::ZERO },
+        Op::VolumeTruncate { name: "film".into(), length: Bytes::ZERO, unless_changed: None },
         Op::Staged(Box::new(resize("film", Bytes::mib(5)))),
         Op::Block { volume: "film".into(), mode: Mode::Write, rate: RATE },
     ]
