@@ -8,7 +8,8 @@ use std::num::NonZeroU16;
 use units::{Bytes, Duration};
 use wire::control::{
     Access, CopyRecorded, Entries, EntriesAsk, Entry, FileAsk, Moment, RecordedFound, Synced,
-    Volume, VolumeCopied, VolumeCreate, VolumeKeep, VolumeRename, VolumeResize, VolumeTimes,
+    UnlessChanged, Volume, VolumeCopied, VolumeCreate, VolumeKeep, VolumeRename, VolumeResize,
+    VolumeTimes,
 };
 
 /// Whether a call ends when its change is durable.
@@ -144,20 +145,21 @@ impl Client {
         self.resize(name, &resize, durable)
     }
 
-    /// Gives a volume another size, cut where that is less than what is recorded; where more than
-    /// `recorded_max` is recorded, it stays as it is. What is given shows which of the two.
-    pub fn cut_unless_longer(
+    /// Cuts what is recorded to `length`, where nobody else than the [writer](Client::set_writer_number)
+    /// has changed the volume since it had this [version](FileFacts::version) for him; otherwise, and where
+    /// no more is recorded, it stays as it is. Its space stays with it. What is given shows which of these.
+    pub fn cut_unless_changed(
         &self,
         name: &str,
-        size: Bytes,
-        recorded_max: Bytes,
+        length: Bytes,
+        since: &UnlessChanged,
         durable: Durable,
     ) -> Result<Volume> {
-        let (may_cut, recorded_max_bytes) = (true, Some(recorded_max));
         let resize = VolumeResize {
-            size_bytes: size,
-            may_cut,
-            recorded_max_bytes,
+            size_bytes: length,
+            may_cut: true,
+            keep_space: true,
+            unless_changed: Some(since.clone()),
             ..VolumeResize::default()
         };
         self.resize(name, &resize, durable)

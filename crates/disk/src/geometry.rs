@@ -9,7 +9,7 @@
 //! Addresses skip the sectors at its front that hold none, the slipped ones, and
 //! the spares at the end of each range. Invariant: addresses rise along the run.
 
-use crate::model::{HardDiskModel, ZoneModel};
+use crate::model::hard_disk::{HardDiskModel, ZoneModel};
 use alloc::vec::Vec;
 use units::{Duration, Instant};
 

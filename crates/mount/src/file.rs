@@ -10,7 +10,7 @@ use crate::attributes::{errno, volume};
 use crate::connections::Connections;
 use crate::lock::locked;
 use crate::overlaps::Overlaps;
-use client::control::Volume;
+use client::control::UnlessChanged;
 use client::{Client, Code, Durable, Error, Found};
 use fuser::Errno;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -258,33 +258,32 @@ impl File {
             self.grow(ways, length, false)?;
             return self.extend(ways, length);
         }
-        self.cut_by(ways, |client, name| {
-            client.set_volume_size(name, Bytes::new(length), Bytes::ZERO, Durable::WithNextSync)
-        })
-    }
-
-    /// The same behind a write that has failed: only where it does not reach beyond `own_end`, since what lies
-    /// behind that is another door's. The daemon looks and cuts in one step.
-    pub fn cut_back(&self, ways: &Connections, length: u64, own_end: u64) -> Ended<()> {
-        self.cut_by(ways, |client, name| {
-            let (size, most) = (Bytes::new(length), Bytes::new(own_end));
-            client.cut_unless_longer(name, size, most, Durable::WithNextSync)
-        })
-    }
-
-    fn cut_by(
-        &self,
-        ways: &Connections,
-        cut: impl Fn(&Client, &str) -> Result<Volume, Error>,
-    ) -> Ended<()> {
         let _alone = self.alone();
         let name = volume(self.inode);
+        let cut = |client: &Client| {
+            client.set_volume_size(&name, Bytes::new(length), Bytes::ZERO, Durable::WithNextSync)
+        };
         // Where another door has just cut off more, this takes space.
-        let cut = patiently(|| {
-            ways.with_room(|| ways.change_of(&[self.inode], |client| cut(client, &name)))
-        });
+        let cut = patiently(|| ways.with_room(|| ways.change_of(&[self.inode], cut)));
         let now = cut.map_err(|error| errno(&error))?;
         ways.given_back.note();
+        let mut extent = self.extent();
+        (extent.length, extent.reserved) = (now.length_bytes.get(), now.size_bytes.get());
+        Ok(())
+    }
+
+    /// The same behind a write that has failed, by a handle that was opened at a version of the file: only
+    /// where nobody has written it since by another door. What the cut leaves stays: a part of the write that
+    /// was done. The daemon looks and cuts in one step. No space is given back: it may have been reserved before.
+    pub fn cut_back(&self, ways: &Connections, length: u64, opened: &UnlessChanged) -> Ended<()> {
+        let _alone = self.alone();
+        let name = volume(self.inode);
+        let cut = patiently(|| {
+            ways.change_of(&[self.inode], |client| {
+                client.cut_unless_changed(&name, Bytes::new(length), opened, Durable::WithNextSync)
+            })
+        });
+        let now = cut.map_err(|error| errno(&error))?;
         let mut extent = self.extent();
         (extent.length, extent.reserved) = (now.length_bytes.get(), now.size_bytes.get());
         Ok(())

@@ -3,8 +3,8 @@
 //! It appends where it takes a file to end, and does not ask. So an open for writing by which it would be
 //! wrong is refused with `ESTALE`: then it looks the name up again, is told the length, and opens the file. And
 //! when a write past its cache has failed it cuts the file to where it took it to end before, by the same
-//! call as a program: what another door has written behind that is no part of the failed write, and is not cut
-//! off, also where it comes at that moment ([`File::cut_back`](crate::file::File::cut_back)).
+//! call as a program: nothing is cut off where another door has written since the file was opened, also where
+//! that comes at this moment ([`File::cut_back`](crate::file::File::cut_back)).
 //!
 //! Invariants: a length here is never more than what the kernel takes the file to have, unless it was told
 //! two lengths at the same time; an open is refused once, also where the kernel has no name to look up.
@@ -29,28 +29,18 @@ struct Known {
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     length: u64,
-    /// Where writes past the cache ended since. They make the file longer for the kernel only where all
-    /// requests of a write were answered.
-    direct: u64,
 }
 
 impl Lengths {
     /// The kernel is told how long a file is.
     pub fn told(&self, inode: u64, length: u64) {
-        locked(&self.0).files.insert(inode, Taken { length, direct: 0 });
+        locked(&self.0).files.insert(inode, Taken { length });
     }
 
     /// The kernel sees a write, or space that is made a part of the file, up to here.
     pub fn reaches(&self, inode: u64, end: u64) {
         if let Some(taken) = locked(&self.0).files.get_mut(&inode) {
             taken.length = taken.length.max(end);
-        }
-    }
-
-    /// The same of a request of a write past the cache.
-    pub fn reaches_past_cache(&self, inode: u64, end: u64) {
-        if let Some(taken) = locked(&self.0).files.get_mut(&inode) {
-            taken.direct = taken.direct.max(end);
         }
     }
 
@@ -92,13 +82,14 @@ impl Lengths {
         }
     }
 
-    /// What is asked for by a handle is a cut to this length, or else something else. Gives where that
-    /// ends which the kernel means to cut off, because a write has failed; none where a program has asked.
-    pub fn undoes(&self, (inode, handle): (u64, u64), length: Option<u64>) -> Option<u64> {
+    /// What is asked for by a handle is a cut to this length, or else something else. True where it is the
+    /// kernel's, because a write has failed, and no program's.
+    pub fn undoes(&self, (inode, handle): (u64, u64), length: Option<u64>) -> bool {
         let mut known = locked(&self.0);
-        let (failed, length) = (known.failed.remove(&handle)?, length?);
-        let taken = *known.files.get(&inode)?;
-        (taken.length..failed).contains(&length).then_some(taken.direct.max(length))
+        let (Some(failed), Some(length)) = (known.failed.remove(&handle), length) else {
+            return false;
+        };
+        known.files.get(&inode).is_some_and(|taken| (taken.length..failed).contains(&length))
     }
 }
 
@@ -134,22 +125,18 @@ mod tests {
         let lengths = Lengths::default();
         lengths.told(7, 100);
         let (here, undoes) = ((7, 1), |length| lengths.undoes((7, 1), Some(length)));
-        assert_eq!(undoes(100), None, "nothing has failed");
+        assert!(!undoes(100), "nothing has failed");
         lengths.failed(here, 100);
-        assert_eq!(undoes(100), None, "it ended within the file");
+        assert!(!undoes(100), "it ended within the file");
         lengths.failed(here, 500);
-        assert_eq!(lengths.undoes((7, 2), Some(100)), None, "another handle");
-        assert_eq!((undoes(100), undoes(100)), (Some(100), None), "once");
-        // Some of the write was done.
-        lengths.reaches_past_cache(7, 300);
-        lengths.failed(here, 400);
-        assert_eq!(undoes(100), Some(300));
+        assert!(!lengths.undoes((7, 2), Some(100)), "another handle");
+        assert_eq!((undoes(100), undoes(100)), (true, false), "once");
         for other in [99, 400] {
             lengths.failed(here, 400);
-            assert_eq!(undoes(other), None, "to another length");
+            assert!(!undoes(other), "to another length");
         }
         lengths.failed(here, 400);
-        assert_eq!(lengths.undoes(here, None), None);
-        assert_eq!(undoes(100), None, "something else was asked for in between");
+        assert!(!lengths.undoes(here, None));
+        assert!(!undoes(100), "something else was asked for in between");
     }
 }

@@ -2,8 +2,6 @@
 //! waits. What requests do, and into what they are cut, is not undone.
 
 use crate::Queue;
-use alloc::vec::Vec;
-use sched::Class;
 
 /// A queue as it was when something was begun; see [`Queue::attempt`].
 #[derive(Debug)]
@@ -11,31 +9,6 @@ use sched::Class;
 pub struct Attempt {
     schedule: sched::Attempt,
     classes: usize,
-}
-
-/// The classes that requests had before they were changed, while something is tried.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Classes {
-    /// How many things are tried, each within the one before it.
-    tried: u32,
-    /// The latest change last.
-    before: Vec<(u64, Class)>,
-}
-
-impl Classes {
-    /// A request that waits has another class from here on.
-    pub(crate) fn note(&mut self, key: u64, before: Class) {
-        if self.tried > 0 {
-            self.before.push((key, before));
-        }
-    }
-
-    fn end(&mut self) {
-        self.tried -= 1;
-        if self.tried == 0 {
-            self.before = Vec::new();
-        }
-    }
 }
 
 impl<W> Queue<W> {

@@ -16,6 +16,7 @@ mod attempt;
 mod begun;
 mod by_key;
 mod chunks;
+mod classes;
 mod filled;
 mod gaps;
 mod giving_up;

@@ -20,7 +20,7 @@
 //! ([`Ended::with`]).
 
 use crate::account::{Account, Counted};
-use crate::attempt::Classes;
+use crate::classes::Classes;
 use crate::begun::Begun;
 use crate::by_key::ByKey;
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};

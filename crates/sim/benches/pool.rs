@@ -503,6 +503,21 @@ fn show_growth(few: &Times, most: &Times) {
     }
 }
 
+/// Which kinds of calls the longest one in a thousand are, with most streams.
+fn show_longest(times: &Times) {
+    for (lock, is_disk) in LOCKS {
+        let limit = at(&held(times, is_disk), 999);
+        println!();
+        println!("{lock}: which calls are longer than {}", Duration::from_nanos(limit));
+        for (kind, times) in times.iter().filter(|(kind, _)| is_of_disk(kind) == is_disk) {
+            let longer = times.len() - times.partition_point(|&time| time <= limit);
+            if longer > 0 {
+                println!("{kind:28} {longer:>7} of {:>9}", times.len());
+            }
+        }
+    }
+}
+
 /// The times of all calls under a lock, in order.
 fn held(times: &Times, is_disk: bool) -> Vec<u64> {
     let of = times.iter().filter(|(kind, _)| is_of_disk(kind) == is_disk);
@@ -539,5 +554,7 @@ fn main() {
             }
         }
     }
-    show_growth(&all[0].1, &all[all.len() - 1].1);
+    let (few, most) = (&all[0].1, &all[all.len() - 1].1);
+    show_longest(most);
+    show_growth(few, most);
 }

@@ -7,8 +7,10 @@
 //! Numbers have their highest byte first. Invariant: what is read is written as it was read, so
 //! that no two texts are the same token.
 
+use crate::bounds::{PREFIX, RESTRICTIONS_MAX, TEXT_MAX};
+use crate::key::KEY_LEN;
 use crate::restriction::{Names, Restriction, UNTIL_MAX, Verbs};
-use crate::{KEY_LEN, RESTRICTIONS_MAX, Token};
+use crate::token::Token;
 use alloc::string::String;
 use alloc::vec::Vec;
 use base64::Engine;
@@ -16,10 +18,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core::fmt;
 use units::{Outside, Rate};
 
-/// How every token begins: a person who finds one knows what it is.
-pub const PREFIX: &str = "slt1_";
-/// Longest token, in characters: it fits behind a volume's name where NBD has room for 4,096.
-pub const TEXT_MAX: usize = 3_000;
 /// Of its bytes.
 const BYTES_MAX: usize = (TEXT_MAX - PREFIX.len()) / 4 * 3;
 

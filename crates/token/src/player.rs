@@ -5,7 +5,10 @@
 //! and asks nobody, and nobody comes back from it to the token. What the word begins with is no
 //! kind of a restriction, so that no restriction's tag is a player's.
 
-use crate::{Grant, Key, Malformed, Token, finished, mac};
+use crate::bytes::Malformed;
+use crate::grant::Grant;
+use crate::key::{KEY_LEN, Key, finished, mac};
+use crate::token::Token;
 use alloc::string::String;
 use core::fmt::{self, Write};
 
@@ -20,7 +23,7 @@ pub struct Player {
     until: u64,
 }
 
-fn tag(of: &[u8; crate::KEY_LEN], until: u64) -> hmac::Hmac<sha2::Sha256> {
+fn tag(of: &[u8; KEY_LEN], until: u64) -> hmac::Hmac<sha2::Sha256> {
     let mut mac = mac(of);
     hmac::Mac::update(&mut mac, WORD);
     hmac::Mac::update(&mut mac, &until.to_be_bytes());

@@ -1,10 +1,12 @@
 //! No two modules of a crate import each other, not by way of others either: who reads one
 //! must not have to read all.
 //!
-//! A module imports what it names by `crate::` or `super::`. A module and what lies in its
-//! folder are told apart; that a module declares another is no import. A `mod.rs` that only
-//! declares and re-exports is no member of a circle: what is named through it is where it
-//! comes from. Tests, and modules for tests alone, do not count.
+//! A module imports what it names by `crate::`, by `super::`, or by the name of a module in its
+//! folder; to hand something on from its folder (`pub use`) is no import. A module and what lies in
+//! its folder are told apart, and the root of a crate (`lib.rs`,
+//! `main.rs`) is a module like others; that a module declares another is no import. A `mod.rs` or a
+//! root that only declares and re-exports is no member of a circle: what is named through it is
+//! where it comes from. Tests, and modules for tests alone, do not count.
 
 use crate::finding::Finding;
 use crate::modules::{self, Modules};
@@ -28,7 +30,11 @@ fn circles(modules: &mut Modules) -> Vec<Finding> {
         let circle: Vec<&Vec<String>> =
             theirs.iter().filter(|other| reach[*other].contains(*place)).collect();
         if circle.len() > 1 && told.insert(circle.clone()) {
-            let names: Vec<String> = circle.iter().map(|one| one.join("::")).collect();
+            let name = |place: &[String]| match place {
+                [] => "the root".into(),
+                _ => place.join("::"),
+            };
+            let names: Vec<String> = circle.iter().map(|one| name(one)).collect();
             let text = format!(
                 "{} modules import each other in a circle: {}; put what they share into a module \
                  of its own",
@@ -58,14 +64,19 @@ fn reached(
     all
 }
 
-/// The modules that this one imports, but for itself and the root.
+/// The modules that this one imports, but for itself.
 fn imports(
     modules: &Modules,
     for_tests: &[Vec<String>],
     place: &[String],
 ) -> BTreeSet<Vec<String>> {
     let mut all = BTreeSet::new();
-    for path in paths(&modules[place].code) {
+    let children: BTreeSet<&str> = modules
+        .keys()
+        .filter(|key| key.len() == place.len() + 1 && key.starts_with(place))
+        .filter_map(|key| key.last().map(String::as_str))
+        .collect();
+    for path in paths(&modules[place].code, &children) {
         let mut at: Vec<String> = place.to_vec();
         for segment in &path {
             match segment.as_str() {
@@ -84,7 +95,7 @@ fn imports(
 
 /// Finds the module in which `path` names something, through those that only re-export.
 fn resolve(modules: &Modules, path: &[String], depth: u32, all: &mut BTreeSet<Vec<String>>) {
-    let known = (1..=path.len()).rev().find(|&len| modules.contains_key(&path[..len]));
+    let known = (0..=path.len()).rev().find(|&len| modules.contains_key(&path[..len]));
     let Some(len) = known.filter(|_| depth < 8) else { return };
     let (place, rest) = path.split_at(len);
     let code = &modules[place].code;
@@ -135,19 +146,27 @@ fn only_declares(code: &str) -> bool {
         let words = statement.rsplit(']').next().unwrap_or(statement).trim();
         let words = words.trim_start_matches("pub(crate)").trim_start_matches("pub(super)");
         let words = words.trim_start().trim_start_matches("pub").trim_start();
-        if !(words.starts_with("mod ") || words.starts_with("use ")) || words.contains(" as ") {
+        let declares = ["mod ", "use ", "extern crate "].iter().any(|word| words.starts_with(word));
+        if !declares || words.contains(" as ") {
             return false;
         }
     }
     !is_empty
 }
 
-/// All paths that begin with `crate` or `super`.
-fn paths(code: &str) -> Vec<Vec<String>> {
-    let starts = |path: &Vec<String>| matches!(path[0].as_str(), "crate" | "super");
-    let mut all: Vec<Vec<String>> = use_paths(code).into_iter().filter(starts).collect();
-    for root in ["crate::", "super::"] {
-        for (at, _) in code.match_indices(root) {
+/// All paths that begin with `crate`, `super`, or a module of this one's folder.
+fn paths(code: &str, children: &BTreeSet<&str>) -> Vec<Vec<String>> {
+    let code = without_re_exports(code, children);
+    let starts = |path: &Vec<String>| {
+        matches!(path[0].as_str(), "crate" | "super") || children.contains(path[0].as_str())
+    };
+    let mut all = use_paths(&code);
+    all.retain(starts);
+    let of_children = children.iter().map(|child| format!("{child}::"));
+    let roots: Vec<String> =
+        ["crate::", "super::"].map(String::from).into_iter().chain(of_children).collect();
+    for root in &roots {
+        for (at, _) in code.match_indices(root.as_str()) {
             if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':') {
                 continue;
             }
@@ -160,6 +179,20 @@ fn paths(code: &str) -> Vec<Vec<String>> {
         }
     }
     all
+}
+
+/// Code without what a module only hands on from its folder.
+fn without_re_exports(code: &str, children: &BTreeSet<&str>) -> String {
+    let is_re_export = |statement: &&str| {
+        let from = ["pub use ", "pub(crate) use ", "pub(super) use "]
+            .iter()
+            .find_map(|word| statement.rsplit_once(word))
+            .map(|(_, tree)| tree.trim_start_matches("self::"));
+        let first = from.and_then(|tree| tree.split("::").next());
+        first.is_some_and(|first| children.contains(first.trim()))
+    };
+    let statements: Vec<&str> = code.split(';').filter(|it| !is_re_export(it)).collect();
+    statements.join(";")
 }
 
 /// The paths of all imports, a tree as one path each.
@@ -185,7 +218,8 @@ fn flatten(before: &[String], tree: &str, all: &mut Vec<Vec<String>>) {
         }
         return;
     };
-    let names = head.split("::").map(str::trim).filter(|name| !name.is_empty()).map(Into::into);
+    let names = head.split("::").map(str::trim).filter(|name| !name.is_empty() && *name != "self");
+    let names = names.map(Into::into);
     let before: Vec<String> = before.iter().cloned().chain(names).collect();
     let inner = inner.rsplit_once('}').map_or(inner, |(inner, _)| inner);
     let (mut depth, mut from) = (0, 0);
@@ -228,6 +262,25 @@ mod tests {
         assert_eq!(text.len(), 1, "{text:?}");
         assert!(text[0].contains("3 modules") && text[0].contains("a, b, c"), "{text:?}");
         assert_eq!(found(&circle[..3]), [""; 0]);
+    }
+
+    #[test]
+    fn a_root_and_a_folder_are_modules_too() {
+        let root = |text: &'static str| [("lib.rs", text), ("a.rs", "use crate::K; struct A;")];
+        assert_eq!(found(&root("mod a; const K: u32 = 1; fn f() -> a::A {}")).len(), 1);
+        assert_eq!(found(&root("mod a; use self::a::A; const K: u32 = 1;")).len(), 1);
+        // To hand something on is not to use it.
+        assert_eq!(found(&root("mod a; pub use self::a::A; const K: u32 = 1;")), [""; 0]);
+        let folder = |text: &'static str| [("f/mod.rs", text), ("f/a.rs", "fn a() { super::f() }")];
+        assert_eq!(found(&folder("mod a; fn f() { a::a() }")).len(), 1);
+        assert_eq!(found(&folder("mod a; fn f() {}")), [""; 0]);
+        // What the root re-exports is where it comes from.
+        let through = [
+            ("lib.rs", "extern crate alloc; mod a; mod b; pub use a::A; pub use b::B;"),
+            ("a.rs", "use crate::B; struct A;"),
+            ("b.rs", "use crate::A; struct B;"),
+        ];
+        assert_eq!(found(&through).len(), 1);
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn without_tests(code: &str) -> String {
         let words = after.trim_start();
         let is_import =
             ["use ", "pub use ", "pub(crate) use "].iter().any(|it| words.starts_with(it));
-        if words.starts_with("mod tests {") {
+        if words.starts_with("mod tests {") || words.starts_with("pub(crate) mod tests {") {
             return left;
         }
         if is_import {

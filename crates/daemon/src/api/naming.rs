@@ -142,6 +142,21 @@ pub(super) async fn entries(
     Json(api::Entries { entries: found.into_iter().map(told).collect() })
 }
 
+/// A version of a volume for one of its writers. Each start of the daemon counts changes anew.
+fn version(control: &Control, changes: u64) -> String {
+    format!("{:x}-{changes:x}", control.run)
+}
+
+/// Which changes a writer knew of; none where he was told that by another start of the daemon.
+pub(super) fn known_version(
+    control: &Control,
+    known: &api::UnlessChanged,
+) -> Option<(Writer, u64)> {
+    let (_, changes) = known.version.split_once('-')?;
+    let changes = u64::from_str_radix(changes, 16).ok()?;
+    (version(control, changes) == known.version).then_some((Writer(known.writer.get()), changes))
+}
+
 /// Show a volume as a file has it: quick to tell. Changes nothing.
 #[utoipa::path(post, path = "/v1/file", tag = "volumes", request_body = api::FileAsk,
     responses(
@@ -160,10 +175,8 @@ pub(super) async fn file(
     let acts = [Act::Read, Act::Own, Act::Write];
     match view::volume(control.entry.0.volume(&name), &who, &name, &acts) {
         Ok(volume) => {
-            let version_for = |writer: NonZeroU64| {
-                let changes = volume.changes.not_by(Writer(writer.get()));
-                format!("{:x}-{changes:x}", control.run) // each run counts changes anew
-            };
+            let version_for =
+                |writer: NonZeroU64| version(&control, volume.changes.not_by(Writer(writer.get())));
             let version = request.writer.map(version_for);
             let facts = convert::file_facts(volume, &control.quotas);
             Ok(Json(api::FileFound::Volume(api::FileFacts { version, ..facts })))

@@ -89,8 +89,8 @@ fn ring_size(control: &Control, size: Bytes, placement: &node::Placement) -> Ans
 pub(crate) enum Resize {
     /// This one, if nothing recorded is lost.
     To,
-    /// This one; where so much is given, only if no more than that is recorded.
-    Cut(Option<Bytes>),
+    /// This one, whatever is recorded.
+    Cut,
     /// This one at the least, and so much more where there is room for that.
     AtLeast(Bytes),
     /// This one, or more where others have asked for it, by one who has made it so large.
@@ -152,14 +152,10 @@ async fn resized_once(
                 control.ahead.forget(id);
                 size = smaller;
             }
-            Resize::Cut(Some(most)) if length > most => {}
-            Resize::To | Resize::Cut(_) => control.ahead.forget(id),
+            Resize::To | Resize::Cut => control.ahead.forget(id),
         }
     }
-    let cuts = match how {
-        Resize::Cut(most) => (true, most),
-        _ => (false, None),
-    };
+    let cuts = how == Resize::Cut;
     // Another volume may get its name before this one is changed.
     let same = pool.known(name.to_owned());
     let name = &*found.map_or_else(|| name.to_owned(), |volume| volume.name);
@@ -203,8 +199,8 @@ pub(super) async fn volume_show(
 /// where the request says that it may be cut, and nobody uses it; else to a size behind which
 /// nobody is at work, and which leaves each writer room for 10 s of its contract. What open streams
 /// were promised holds on the new size, or the request is refused. Or cut what is recorded alone
-/// (`keep_space`), in one step: nobody else gets the space. Or cut only where no more is recorded than the
-/// asker knows of (`recorded_max_bytes`), in one step with the look: nothing else is cut off.
+/// (`keep_space`), in one step: nobody else gets the space; where it is wished, only if nobody else has
+/// changed the volume since a version of it (`unless_changed`), in one step with the look.
 #[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes",
     params(("name" = String, Path, description = "The name of the volume"),
         ("staged" = Option<bool>, Query, description = "Answer when everybody sees it; durable with \
@@ -235,15 +231,21 @@ pub(super) async fn volume_resize(
     let how = match (request.given_back_from_bytes, request.grow_only, may_cut) {
         (Some(from), ..) => Resize::GiveBack(from),
         (None, true, _) => Resize::AtLeast(request.ahead_bytes),
-        (None, false, true) => Resize::Cut(request.recorded_max_bytes),
+        (None, false, true) => Resize::Cut,
         (None, false, false) => Resize::To,
     };
     control.permit(&peer, &name, Act::Write)?;
     // The same one to the end, whatever has its name by then.
     let name = control.entry.0.known(name);
     if request.keep_space {
-        let cut = calls::VolumeTruncate { name: name.clone(), length: size };
-        control.by(&peer).call(staged.op(cut)).await?;
+        let known = request.unless_changed.map(|it| super::naming::known_version(&control, &it));
+        // Of another start of the daemon: others may have changed it since.
+        let is_old = known == Some(None);
+        if !is_old {
+            let (name, unless_changed) = (name.clone(), known.flatten());
+            let cut = calls::VolumeTruncate { name, length: size, unless_changed };
+            control.by(&peer).call(staged.op(cut)).await?;
+        }
         return Ok(Json(control.after(&peer, &name)?));
     }
     resized(&control, &peer, (&name, size, how), staged).await?;

@@ -19,18 +19,13 @@ use wire::control::QuotaLimits;
 pub struct Rooms(Vec<(Holder, Used, ContractRoom)>);
 
 impl Rooms {
-    /// The resize, within these, where no more is recorded than `recorded_max`.
-    pub fn resize(
-        &self,
-        name: &str,
-        size: Bytes,
-        (may_cut, recorded_max): (bool, Option<Bytes>),
-    ) -> Op {
+    /// The resize, within these.
+    pub fn resize(&self, name: &str, size: Bytes, may_cut: bool) -> Op {
         let name = name.to_owned();
         let rooms: Vec<_> = self.0.iter().map(|(_, _, room)| room.clone()).collect();
-        match rooms.is_empty() && recorded_max.is_none() {
+        match rooms.is_empty() {
             true => Op::VolumeResize { name, size, may_cut },
-            false => Op::VolumeResizeWithin { name, size, may_cut, recorded_max, rooms },
+            false => Op::VolumeResizeWithin { name, size, may_cut, rooms },
         }
     }
 }

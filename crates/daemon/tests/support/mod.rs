@@ -415,11 +415,8 @@ impl State {
                 }
                 volume.size = size.get();
             }
-            Op::VolumeResizeWithin { name, size, may_cut: true, recorded_max, .. } => {
-                let volume = self.volume(&name)?;
-                if recorded_max.is_none_or(|most| volume.data.len() as u64 <= most.get()) {
-                    volume.size = size.get();
-                }
+            Op::VolumeResizeWithin { name, size, may_cut: true, .. } => {
+                self.volume(&name)?.size = size.get();
             }
             Op::VolumeAccess { name, access } => {
                 let volume = self.volume(&name)?;

@@ -8,7 +8,8 @@
 
 mod file;
 mod flash;
-mod hard_disk;
+pub(crate) mod hard_disk;
+mod platters;
 
 pub use flash::FlashModel;
 pub(crate) use hard_disk::{

@@ -2,7 +2,6 @@
 //!
 //! Invariant: at most [`REGIONS`] * 13 * 2 cells, and 256 * 13 * 2 kinds.
 
-use super::size_class;
 use alloc::collections::BTreeMap;
 use units::{Access, Bytes, Direction, Duration, Lba};
 
@@ -143,4 +142,10 @@ fn quarter_octave(span: Duration) -> u8 {
     let nanos = span.as_nanos().max(4);
     let octave = nanos.ilog2();
     (octave * 4) as u8 + (nanos >> (octave - 2) & 3) as u8
+}
+
+/// The logarithm of an access's sectors, rounded up; 1 MiB and a half and more are one.
+fn size_class(access: &Access) -> u8 {
+    let sectors = access.len.div_ceil(units::SECTOR).max(1);
+    sectors.next_power_of_two().trailing_zeros().min(12) as u8
 }

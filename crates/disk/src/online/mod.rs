@@ -24,7 +24,7 @@ use cells::{Cells, Drift};
 use core::fmt;
 use evidence::Evidence;
 use extents::{Extents, Offence};
-use units::{Access, Bytes, Command, Direction, Duration, Instant};
+use units::{Bytes, Command, Direction, Duration, Instant};
 
 /// The share of commands that may exceed their bound, in parts per million: bounds
 /// are given at a confidence of 0.999 or better.
@@ -231,12 +231,6 @@ impl Observations {
 fn ratio(actual: Duration, bound: Duration) -> u64 {
     let ppm = u128::from(actual.as_nanos()) * 1_000_000 / u128::from(bound.as_nanos().max(1));
     u64::try_from(ppm).unwrap_or(u64::MAX).min(1_000_000_000)
-}
-
-/// The logarithm of an access's sectors, rounded up; 1 MiB and a half and more are one.
-fn size_class(access: &Access) -> u8 {
-    let sectors = access.len.div_ceil(units::SECTOR).max(1);
-    sectors.next_power_of_two().trailing_zeros().min(12) as u8
 }
 
 /// Parts per million as percent, with a figure or two.

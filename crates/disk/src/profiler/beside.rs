@@ -11,7 +11,7 @@
 //!
 //! Invariants: reads only; a median over rounds decides, never one late answer.
 
-use super::Timing;
+use super::question::Timing;
 use super::session::{nanos, span};
 use super::statistics::median;
 use crate::Error;

@@ -5,7 +5,7 @@
 //! That difference answers every question here. (Worthington et al. 1995, section
 //! 3; they time single commands, we ask a majority.)
 
-use super::COMMAND_MAX;
+use super::question::COMMAND_MAX;
 use super::desk::Stop;
 use super::findings::{Cache, Measured, WriteTimes};
 use super::rotation::taken;

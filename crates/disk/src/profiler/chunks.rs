@@ -4,7 +4,7 @@
 //! each command shows, above a size `b` some disks slow down again. The best chunk
 //! is the smallest in between.
 
-use super::Timing;
+use super::question::Timing;
 use super::desk::Stop;
 use super::findings::{Chunk, Throughput};
 use super::geometry::Geometry;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: there is a question or an answer or neither, never both.
 
-use super::{Options, Progress, Question, Timing};
+use super::question::{Options, Progress, Question, Timing};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;

@@ -302,11 +302,6 @@ impl Findings {
         Some((Duration::from_nanos(mean), longest.mean))
     }
 
-    /// The seek curve in two phases, where seeks were measured.
-    pub fn two_phase(&self) -> Option<super::TwoPhase> {
-        super::TwoPhase::of(&self.mechanics.as_ref()?.seeks)
-    }
-
     /// What the findings mean for a server that keeps time.
     pub(super) fn judge(&mut self) {
         let say = &mut self.verdict;

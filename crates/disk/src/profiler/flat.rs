@@ -1,7 +1,7 @@
 //! Targets without rotation: a cost by size and direction, and how many commands
 //! in flight it takes to get all that the device gives.
 
-use super::Timing;
+use super::question::Timing;
 use super::desk::Stop;
 use super::findings::{Flat, FlatCost, Steady};
 use super::session::{Session, nanos, span};

@@ -4,12 +4,9 @@
 //! nanoseconds, and `!` when it failed. A line cut short at the end, as a stop
 //! leaves it, is dropped.
 
-use super::{Effort, Options, Profiler, Question, Step, Timing};
-use crate::Error;
-use crate::error::ensure;
+use super::question::{Effort, Options, Question, Timing};
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 use core::fmt::Write;
 use units::{Bytes, Command, Direction, Duration, Instant, SECTOR};
 
@@ -28,7 +25,7 @@ pub(super) fn header(capacity: Bytes, options: &Options) -> String {
 }
 
 /// What a command is, in a line.
-fn name(command: &Command) -> String {
+pub(super) fn name(command: &Command) -> String {
     match command {
         Command::Flush => "F 0 0".to_string(),
         Command::Seek(lba) => format!("S {} 0", lba.get()),
@@ -55,7 +52,8 @@ pub(super) fn entry(question: &Question, answers: &[Timing]) -> String {
 /// The line that marks a break.
 pub(super) const RESUMED: &str = "resumed\n";
 
-fn timing(line: &str, command: &Command) -> Option<Timing> {
+/// What a line says of this command; none where it is of another.
+pub(super) fn timing(line: &str, command: &Command) -> Option<Timing> {
     let rest = line.strip_prefix(name(command).as_str())?;
     let mut words = rest.split_ascii_whitespace();
     let started = Instant::from_nanos(words.next()?.parse().ok()?);
@@ -65,48 +63,4 @@ fn timing(line: &str, command: &Command) -> Option<Timing> {
         finished: started.saturating_add(taken),
         failed: words.next() == Some("!"),
     })
-}
-
-/// Gives a new profiler the answers of a journal, then tells it of the break.
-/// Returns how many bytes of the journal were used; what follows them is half an
-/// answer and is to be cut off before the journal goes on with [`RESUMED`].
-pub(super) fn replay(profiler: &mut Profiler, journal: &str) -> Result<usize, Error> {
-    let whole = journal.rfind('\n').map_or("", |end| &journal[..=end]);
-    let expected = profiler.journal_header();
-    let Some(mut rest) = whole.strip_prefix(&expected) else {
-        let first = journal.lines().next().unwrap_or_default();
-        return Err(Error::Invalid(format!(
-            "the journal begins {first:?}, this would write {:?}; delete it to start anew",
-            expected.trim_end()
-        )));
-    };
-    while !rest.is_empty() {
-        if let Some(after) = rest.strip_prefix(RESUMED) {
-            profiler.resumed();
-            rest = after;
-            continue;
-        }
-        let Step::Ask(question) = profiler.poll() else {
-            break;
-        };
-        let mut answers = Vec::with_capacity(question.commands.len());
-        let mut used = 0;
-        for (command, line) in question.commands.iter().zip(rest.split_inclusive('\n')) {
-            let answer = timing(line, command);
-            ensure!(
-                answer.is_some(),
-                "the journal says {line:?} where {:?} was asked; delete it to start anew",
-                name(command)
-            );
-            answers.extend(answer);
-            used += line.len();
-        }
-        if answers.len() < question.commands.len() {
-            break;
-        }
-        profiler.done(&answers);
-        rest = &rest[used..];
-    }
-    profiler.resumed();
-    Ok(whole.len() - rest.len())
 }

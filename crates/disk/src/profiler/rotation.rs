@@ -7,6 +7,7 @@
 //! the angle of any other is when in a turn a read of it ends.
 
 use super::desk::Stop;
+use super::question::Timing;
 use super::session::{Session, nanos};
 use super::statistics::{centred, deviation, median};
 use super::turn::{AGREE_NS, FRACTION, Turn};
@@ -202,7 +203,7 @@ impl Session {
 }
 
 /// What a read took, for those that only need the number.
-pub(super) fn taken(timing: &super::Timing) -> i64 {
+pub(super) fn taken(timing: &Timing) -> i64 {
     nanos(timing.taken())
 }
 

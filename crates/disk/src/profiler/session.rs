@@ -5,7 +5,7 @@
 
 use super::desk::{Ask, Desk, Stop};
 use super::turn::Turn;
-use super::{COMMAND_MAX, Effort, Options, Question, Timing};
+use super::question::{COMMAND_MAX, Effort, Options, Question, Timing};
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;

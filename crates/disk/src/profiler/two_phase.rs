@@ -5,7 +5,7 @@
 //! Least squares on each side of every possible bend; the bend with the least
 //! squares of all is taken. Whole numbers throughout.
 
-use super::findings::SeekPoint;
+use super::findings::{Findings, SeekPoint};
 use alloc::vec::Vec;
 use units::Duration;
 
@@ -90,6 +90,13 @@ impl core::fmt::Display for TwoPhase {
             us(self.long_fixed),
             us(self.long_thousand)
         )
+    }
+}
+
+impl Findings {
+    /// The seek curve in two phases, where seeks were measured.
+    pub fn two_phase(&self) -> Option<TwoPhase> {
+        TwoPhase::of(&self.mechanics.as_ref()?.seeks)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::file::patiently;
-use client::control::Service;
+use client::control::{Service, UnlessChanged};
 
 impl Server {
     /// A handle on a file, and how the kernel is to treat it.
@@ -62,6 +62,9 @@ impl Server {
         }
         let (file, handles) = open.take(ino, (length, reserved));
         let has_others = handles > 1;
+        if let (Some(writer), Some(version)) = (self.ways.client.writer_number(), version.clone()) {
+            open.versions.insert(handle, UnlessChanged { writer, version });
+        }
         let keeps = open.cached.keeps((ino, handle), version, has_others, Instant::now());
         drop(open);
         self.ways.unsynced.open(ino, handle);
@@ -101,6 +104,7 @@ impl Server {
         self.lengths.undoes((ino, handle), None);
         let mut open = locked(&self.open);
         open.asked_by(handle);
+        open.versions.remove(&handle);
         let stream = open.streams.remove(&handle);
         let Some((file, handles)) = open.files.get_mut(&ino) else { return };
         *handles -= 1;

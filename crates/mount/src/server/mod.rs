@@ -20,7 +20,7 @@ use crate::removed::Names;
 use crate::slow::Slow;
 use crate::tree::{self, ROOT, Tree};
 use client::control::{
-    Access, DirectoryFacts, FileFacts, FileKind, Health, Permissions, VolumeTimes,
+    Access, DirectoryFacts, FileFacts, FileKind, Health, Permissions, UnlessChanged, VolumeTimes,
 };
 use client::{Code, Durable, Error, Found};
 use fuser::{
@@ -88,6 +88,8 @@ struct Opened {
     kept_back: Vec<u64>,
     /// Handles under a contract, by their numbers.
     streams: HashMap<u64, Arc<Mutex<client::File>>>,
+    /// What of a file each handle was opened at, by their numbers; none where the daemon tells no versions.
+    versions: HashMap<u64, UnlessChanged>,
     /// Directories that are being listed, by their numbers.
     lists: HashMap<u64, Arc<Mutex<directories::Listing>>>,
     last_handle: u64,
@@ -382,12 +384,15 @@ impl Server {
             return Ok(*removed);
         }
         let name = volume(ino);
-        let undoes = handle.and_then(|handle| self.lengths.undoes((ino, handle), size));
+        let undone = handle.filter(|&handle| self.lengths.undoes((ino, handle), size));
+        let opened = undone.map(|handle| locked(&self.open).versions.get(&handle).cloned());
         if let Some(size) = size {
             self.with_file(ino, |file| {
-                match undoes {
-                    Some(own_end) => file.cut_back(&self.ways, size, own_end)?,
+                match &opened {
                     None => file.cut(&self.ways, size)?,
+                    Some(Some(opened)) => file.cut_back(&self.ways, size, opened)?,
+                    // What others have done since is not known: nothing is cut off.
+                    Some(None) => drop(file.look(&self.ways)?),
                 }
                 file.trim(&self.ways);
                 Ok(())
@@ -671,7 +676,8 @@ impl Filesystem for Server {
         });
         match (&written, is_past_cache) {
             (Ok(()), false) => self.lengths.reaches(ino.0, end),
-            (Ok(()), true) => self.lengths.reaches_past_cache(ino.0, end),
+            // It makes the file longer for the kernel only where all requests of a write were answered.
+            (Ok(()), true) => {}
             (Err(_), true) => self.lengths.failed((ino.0, handle.0), end),
             (Err(_), false) => {}
         }

@@ -108,18 +108,22 @@ operations! {
     /// where it `may_cut` that. [`Reply::Done`], durable.
     VolumeResize { name: String, size: Bytes, may_cut: bool } => (), done;
     /// The same, where the contracts on the volume come to no more than they may:
-    /// [`Error::BeyondShare`] or [`Error::BeyondMemory`] otherwise, and nothing changes. Where more than
-    /// `recorded_max` is recorded, nothing changes either, and that is no error.
+    /// [`Error::BeyondShare`] or [`Error::BeyondMemory`] otherwise, and nothing changes.
     VolumeResizeWithin {
         name: String,
         size: Bytes,
         may_cut: bool,
-        recorded_max: Option<Bytes>,
         rooms: Vec<ContractRoom>,
     } => (), done;
     /// What is recorded from `length` on is lost, where nobody uses the volume; its space stays with
-    /// it. [`Reply::Done`], durable.
-    VolumeTruncate { name: String, length: Bytes } => (), done;
+    /// it. With `unless_changed` nothing changes, and that is no error, where anybody else than this
+    /// writer may have changed bytes since he was told this number ([`Changes::not_by`]), or where
+    /// nothing is recorded there. [`Reply::Done`], durable.
+    VolumeTruncate {
+        name: String,
+        length: Bytes,
+        unless_changed: Option<(Writer, u64)>,
+    } => (), done;
     /// Say whose a volume is and who may do what with it, from now on; what is open stays
     /// open. [`Reply::Done`], durable.
     VolumeAccess { name: String, access: Access } => (), done;

@@ -70,13 +70,18 @@ impl Node {
             Op::VolumeResize { name, size, may_cut } => {
                 self.resize(now, &name, (size, may_cut), &[])
             }
-            Op::VolumeResizeWithin { name, size, may_cut, recorded_max, rooms } => {
-                match self.records_more(&name, recorded_max)? {
+            Op::VolumeResizeWithin { name, size, may_cut, rooms } => {
+                self.resize(now, &name, (size, may_cut), &rooms)
+            }
+            Op::VolumeTruncate { name, length, unless_changed: None } => {
+                self.truncate(now, &name, (length, None))
+            }
+            Op::VolumeTruncate { name, length, unless_changed: Some((writer, known)) } => {
+                match self.is_another_than(&name, length, (writer, known))? {
                     true => Ok(()),
-                    false => self.resize(now, &name, (size, may_cut), &rooms),
+                    false => self.truncate(now, &name, (length, Some(writer))),
                 }
             }
-            Op::VolumeTruncate { name, length } => self.truncate(now, &name, length),
             Op::VolumeAccess { name, access } => self.give_away(who, &name, access),
             Op::VolumeRename { name, to, replace, keep_as, is, only, keep_directory } => {
                 let taken = Taken { replace, keep_as, only };
@@ -360,15 +365,27 @@ impl Node {
         Ok(())
     }
 
-    /// Whether more is recorded of the volume than that.
-    fn records_more(&self, name: &str, most: Option<Bytes>) -> Result<bool, Error> {
-        let found = self.core.store.volume(self.find(name)?).expect("just found");
-        Ok(most.is_some_and(|most| found.length() > most))
+    /// Whether anybody else than a writer may have changed bytes of the volume since he was told this
+    /// number, or less than `length` is recorded.
+    fn is_another_than(
+        &self,
+        name: &str,
+        length: Bytes,
+        (writer, known): (Writer, u64),
+    ) -> Result<bool, Error> {
+        let volume = self.find(name)?;
+        let recorded = self.core.store.volume(volume).expect("just found").length();
+        Ok(self.core.writes.changes_of(volume).not_by(writer) != known || recorded < length)
     }
 
     /// Cuts what is recorded where it is: a cut to a smaller size would give others the space, and
     /// to get it back is another step.
-    fn truncate(&mut self, now: Instant, name: &str, length: Bytes) -> Result<(), Error> {
+    fn truncate(
+        &mut self,
+        now: Instant,
+        name: &str,
+        (length, by): (Bytes, Option<Writer>),
+    ) -> Result<(), Error> {
         let volume = self.find(name)?;
         let found = self.core.store.volume(volume).expect("just found");
         let (size, recorded, called) = (found.size(), found.length(), String::from(found.name()));
@@ -387,7 +404,7 @@ impl Node {
         self.check_idle(volume, &called)?;
         self.core.abandon_moves(Some(volume));
         self.core.store.truncate(volume, length)?;
-        self.core.writes.note_change(volume);
+        self.core.writes.note_cut(volume, length..recorded, by);
         self.core.writes.ends.hides(&self.core.store, volume);
         Ok(())
     }

@@ -117,6 +117,14 @@ impl Writes {
         self.note_change_of(volume, &(Bytes::ZERO..Bytes::new(u64::MAX)));
     }
 
+    /// What a volume has recorded here is cut off, by a writer who wants to know of others' changes.
+    pub(crate) fn note_cut(&mut self, volume: VolumeId, cut: Range<Bytes>, writer: Option<Writer>) {
+        match writer {
+            Some(_) => self.note_change_by(volume, &cut, writer),
+            None => self.note_change(volume),
+        }
+    }
+
     /// The same of a range of an extent, which this writer makes.
     fn note_change_in(
         &mut self,

@@ -29,8 +29,8 @@ fn each_operation_is_answered_with_what_its_type_says() {
     ask(on, calls::VolumeResize { name: named("v"), size: Bytes::mib(5), may_cut: false });
     let rooms = Vec::new();
     let (name, size) = (named("v"), Bytes::mib(6));
-    let (may_cut, recorded_max) = (false, None);
-    ask(on, calls::VolumeResizeWithin { name, size, may_cut, recorded_max, rooms });
+    let may_cut = false;
+    ask(on, calls::VolumeResizeWithin { name, size, may_cut, rooms });
     ask(on, calls::VolumeAccess { name: named("v"), access: access() });
     ask(on, calls::VolumeTimes { name: named("v"), accessed: Some(1), modified: None });
     let (name, to) = (named("v"), named("w"));
@@ -56,7 +56,10 @@ fn each_operation_is_answered_with_what_its_type_says() {
     ask(on, calls::Write { volume: named("w"), range, span, priority: None });
     ask(on, calls::Sync {});
     ask(on, calls::VolumeExtend { name: named("w"), length: Bytes::mib(3) });
-    ask(on, calls::VolumeTruncate { name: named("w"), length: Bytes::mib(2) });
+    ask(
+        on,
+        calls::VolumeTruncate { name: named("w"), length: Bytes::mib(2), unless_changed: None },
+    );
     let (volume, offset) = (named("w"), Bytes::ZERO);
     let read = ask(on, calls::Read { volume, offset, len: BLOCK, priority: None });
     assert!(on.bytes(read) == pattern(1, Bytes::ZERO, BLOCK));

@@ -64,7 +64,7 @@ fn writes() -> Vec<Op> {
         Op::Place { volume: "film".into(), offset: Bytes::ZERO, len: Bytes::MIB },
         resize("film", Bytes::mib(5)),
         Op::VolumeExtend { name: "film".into(), length: Bytes::MIB },
-        Op::VolumeTruncate { name: "film".into(), length: Bytes::ZERO },
+        Op::VolumeTruncate { name: "film".into(), length: Bytes::ZERO, unless_changed: None },
         Op::Staged(Box::new(resize("film", Bytes::mib(5)))),
         Op::Block { volume: "film".into(), mode: Mode::Write, rate: RATE },
     ]

@@ -442,7 +442,11 @@ fn what_a_ring_is_not_is_said_with_what_to_do() {
     let resized = Err(Error::from(StoreError::RingResized));
     assert_eq!(driver.ask(resize("ring", size)), resized);
     not_on_a_ring(driver.ask(Op::VolumeExtend { name: "ring".into(), length: PART }));
-    not_on_a_ring(driver.ask(Op::VolumeTruncate { name: "ring".into(), length: Bytes::ZERO }));
+    not_on_a_ring(driver.ask(Op::VolumeTruncate {
+        name: "ring".into(),
+        length: Bytes::ZERO,
+        unless_changed: None,
+    }));
     let (offset, len) = (Bytes::ZERO, Bytes::kib(4));
     not_on_a_ring(driver.ask(room_for("ring", offset, len)));
     let span = driver.room(len);

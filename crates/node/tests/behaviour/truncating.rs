@@ -7,7 +7,7 @@ use units::Bytes;
 const FILM: &str = "film";
 
 fn truncate(length: u64) -> Op {
-    Op::VolumeTruncate { name: FILM.into(), length: Bytes::new(length) }
+    Op::VolumeTruncate { name: FILM.into(), length: Bytes::new(length), unless_changed: None }
 }
 
 fn extend(length: Bytes) -> Op {

@@ -3,7 +3,8 @@
 
 use crate::driver::*;
 use node::{
-    Blocks, DeviceError, DiskAction, DiskIndex, Error, Op, Placement, Reply, WriteRange, Zone,
+    Blocks, DeviceError, DiskAction, DiskIndex, Error, Op, Placement, Reply, WriteRange, Writer,
+    Zone,
 };
 use store::Store;
 use units::{Bytes, Direction, Instant};
@@ -147,22 +148,35 @@ fn what_was_cut_does_not_come_back() {
     assert_eq!(kept, pattern(1, Bytes::mib(1), KIB4));
 }
 
-/// Who has looked before somebody else appended.
+/// A write of this writer has failed in part, and others may have written meanwhile, before its end or behind it.
 #[test]
-fn what_is_cut_where_no_more_is_recorded_than_that_stays_where_more_is() {
-    let mut driver = Setup::new(1).open();
-    let (recorded, size) = (Bytes::mib(3), Bytes::mib(2));
-    driver.recorded("film", Bytes::mib(4), recorded, 1);
-    let known = |most| {
-        let (name, rooms, recorded_max) = ("film".into(), Vec::new(), Some(most));
-        Op::VolumeResizeWithin { name, size, may_cut: true, recorded_max, rooms }
-    };
-    for (most, size, length) in
-        [(recorded - Bytes::new(1), Bytes::mib(4), recorded), (recorded, size, size)]
-    {
-        driver.done(Op::Staged(Box::new(known(most))));
+fn what_is_cut_unless_others_have_changed_the_volume_stays_where_they_have() {
+    let (me, recorded, length) = (Writer(7), Bytes::mib(3), Bytes::mib(2));
+    for others in [None, Some(Bytes::ZERO), Some(Bytes::mib(2)), Some(recorded)] {
+        let mut driver = Setup::new(1).open();
+        driver.recorded("film", Bytes::mib(4), recorded, 1);
+        let known = driver.node.volume("film").unwrap().changes.not_by(me);
+        let range = WriteRange { writer: Some(me), ..WriteRange::new(Bytes::mib(2), KIB4) };
+        let span = driver.room(range.room());
+        driver.fill(span, 2, &range);
+        driver.done(write("film", range, span));
+        if let Some(at) = others {
+            driver.write("film", 3, at, KIB4);
+        }
+        let cut = || {
+            let (name, unless_changed) = ("film".into(), Some((me, known)));
+            Op::Staged(Box::new(Op::VolumeTruncate { name, length, unless_changed }))
+        };
+        driver.done(cut());
         let found = driver.node.volume("film").unwrap();
-        assert_eq!((found.size, found.length), (size, length));
+        let left = match others {
+            None => length,
+            Some(at) => recorded.max(at + KIB4),
+        };
+        assert_eq!((found.size, found.length), (Bytes::mib(4), left), "{others:?}");
+        // The cut is his own change; where nothing is left to be cut, that is no error.
+        driver.done(cut());
+        assert_eq!(driver.node.volume("film").unwrap().length, left);
     }
 }
 

@@ -289,7 +289,7 @@ fn contracts_grow_with_their_volume_no_further_than_they_may() {
         let before = used(&driver);
         let grow = |room: &ContractRoom| {
             let (name, rooms) = ("v".into(), vec![room.clone()]);
-            Op::VolumeResizeWithin { name, size: two, may_cut: false, recorded_max: None, rooms }
+            Op::VolumeResizeWithin { name, size: two, may_cut: false, rooms }
         };
         let refused = driver.ask(grow(&room)).unwrap_err();
         let Error::BeyondShare { room: 0, disk, ppm, most: 10_000 } = refused else {
@@ -314,7 +314,6 @@ fn contracts_grow_with_their_volume_no_further_than_they_may() {
             name: "v".into(),
             size: Bytes::mib(4),
             may_cut: false,
-            recorded_max: None,
             rooms: vec![room],
         });
     }

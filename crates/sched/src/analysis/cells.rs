@@ -21,10 +21,10 @@
 //! Invariants: `sums` are those of the tasks with their deadline in the cell; `tracks`
 //! is sorted by cell; a track holds from its `from` to the end of its cell.
 
-use super::rows::{BlockingSteps, Row, Sums};
+use super::rows::{BlockingSteps, Row, Rows, Sums};
 use super::search::{Range, Search};
-use super::{TaskSet, WHOLE};
 use crate::limits::HORIZON_MAX;
+use crate::task::WHOLE;
 use alloc::vec::Vec;
 
 /// Cells in each doubling of the interval, as a power of two: fine enough that the
@@ -168,10 +168,10 @@ impl Cells {
     /// Whether every difference is at least `reserve`. The utilisation, with the
     /// candidate, is below 1; or the search is for no reserve, and
     /// [`Search::is_whole_at_rates`].
-    pub fn decide(&self, set: &TaskSet, search: &Search<'_>, reserve: u64) -> Answer {
+    pub fn decide(&self, rows: &Rows, search: &Search<'_>, reserve: u64) -> Answer {
         let mut weakest = Weakest { least: i64::MAX, at: 0 };
         let (mut learned, mut visits) = (Vec::new(), 0);
-        let mut stroll = Stroll::new(self, set, search);
+        let mut stroll = Stroll::new(self, rows, search);
         loop {
             let mut view = stroll.next();
             if search.sums.share >= WHOLE && stroll.is_last(&view) {
@@ -197,8 +197,8 @@ impl Cells {
     }
 
     /// A lower bound of every difference, without a walk; the utilisation is below 1.
-    pub fn least(&self, set: &TaskSet, search: &Search<'_>) -> Weakest {
-        let mut stroll = Stroll::new(self, set, search);
+    pub fn least(&self, rows: &Rows, search: &Search<'_>) -> Weakest {
+        let mut stroll = Stroll::new(self, rows, search);
         let mut weakest = Weakest { least: i64::MAX, at: 0 };
         loop {
             let view = stroll.next();
@@ -212,9 +212,9 @@ impl Cells {
 }
 
 impl<'a> Stroll<'a> {
-    fn new(cells: &'a Cells, set: &TaskSet, search: &'a Search<'a>) -> Self {
+    fn new(cells: &'a Cells, rows: &Rows, search: &'a Search<'a>) -> Self {
         let candidate = search.candidate.map(|row| row.deadline);
-        let first = set.rows.deadline_min().into_iter().chain(candidate).min();
+        let first = rows.deadline_min().into_iter().chain(candidate).min();
         let first = first.expect("a set with a summary is not empty");
         let deadline_max = search.deadline_max();
         Self { cells, search, cell: cell_of(first), first, deadline_max, below: Sums::default() }

@@ -354,15 +354,15 @@ impl TaskSet {
         if self.sweeps_with(Some(task)) {
             let set = self.joined_by(task);
             let proof = set.decide_all()?;
-            let search = Search::with(&set, None);
+            let search = set.search_with(None);
             let verdict = proof.found.unwrap_or_else(|| search.run(proof.at, self.leaves()));
             return Ok(analysis(&search, verdict, proof.least));
         }
         if task.odds.is_some() {
             let proof = self.decide_with(task)?;
-            return Ok(analysis(&Search::with(self, None), self.verdict(), proof.least));
+            return Ok(analysis(&self.search_with(None), self.verdict(), proof.least));
         }
-        let search = Search::with(self, Some(task));
+        let search = self.search_with(Some(task));
         let proof = self.decide(&search)?;
         self.keep_odds(Some(task))?;
         let hint = proof.at.or(self.hint.get());
@@ -393,7 +393,7 @@ impl TaskSet {
             Verdict::Undecided => self.least >= 0,
             Verdict::Empty | Verdict::Overloaded => false,
         };
-        known.then(|| analysis(&Search::with(self, None), verdict, self.least))
+        known.then(|| analysis(&self.search_with(None), verdict, self.least))
     }
 
     /// Takes `task` into the set if it can be kept together with the others.
@@ -678,7 +678,7 @@ impl TaskSet {
         if self.sweeps.is_some() {
             return self.sweep_cycle().ok();
         }
-        self.cycle_of(&Search::with(self, None))?.ok()
+        self.cycle_of(&self.search_with(None))?.ok()
     }
 
     /// The cycle of the set that is searched, if it has one; else the cycle and the time that
@@ -697,6 +697,16 @@ impl TaskSet {
     }
 
     /// Whether the set can be kept with `task` in it.
+    /// The search of this set, and of one task more.
+    fn search_with(&self, task: Option<&Task>) -> Search<'_> {
+        let task = task.map(|task| self.charged(task));
+        let candidate = task.as_ref().map(Row::of);
+        let sums = candidate.map_or(self.sums, |row| self.sums.plus(Sums::of(&row)));
+        let command = task.map_or(0, |task| self.in_the_way(task.command.as_nanos()));
+        let (rows, blocking_steps) = (self.rows.list(), self.blocking_steps.steps());
+        Search { rows, blocking_steps, candidate, command, sums }
+    }
+
     fn decide_with(&self, task: &Task) -> Result<Proof, Refusal> {
         if self.sweeps_with(Some(task)) {
             return self.joined_by(task).decide_all();
@@ -706,7 +716,7 @@ impl TaskSet {
             let (least, found) = (self.least, self.found.get());
             return Ok(Proof { least, at: None, found, learned: Vec::new() });
         }
-        let proof = self.decide(&Search::with(self, Some(task)))?;
+        let proof = self.decide(&self.search_with(Some(task)))?;
         self.keep_odds(Some(task))?;
         Ok(proof)
     }
@@ -752,7 +762,7 @@ impl TaskSet {
     }
 
     fn decide_by(&self, cells: &Cells, search: &Search<'_>) -> Result<Proof, Refusal> {
-        match cells.decide(self, search, self.leaves()) {
+        match cells.decide(&self.rows, search, self.leaves()) {
             Answer::Fits { weakest, learned } => {
                 let Weakest { least, at } = weakest;
                 Ok(Proof { least, at: Some(at), found: None, learned })
@@ -810,11 +820,11 @@ impl TaskSet {
 
     /// What is known of the set, now that it has changed without a decision.
     fn look(&mut self) {
-        let search = Search::with(self, None);
+        let search = self.search_with(None);
         self.least = match &self.cells {
             _ if self.is_empty_of_rows() => NO_DIFFERENCE,
             Some(cells) if self.sums.share < WHOLE => {
-                let weakest = cells.least(self, &search);
+                let weakest = cells.least(&self.rows, &search);
                 self.hint.set(Some(weakest.at));
                 weakest.least
             }
@@ -837,7 +847,7 @@ impl TaskSet {
     /// The exact analysis of the set as it is.
     fn verdict(&self) -> Verdict {
         self.found.get().unwrap_or_else(|| {
-            let verdict = Search::with(self, None).run(self.hint.get(), 0);
+            let verdict = self.search_with(None).run(self.hint.get(), 0);
             self.know(Some(verdict));
             verdict
         })

@@ -4,9 +4,8 @@
 //! in `list`; a [`BlockingSteps`] is sorted by `until` with falling costs, and `all` counts
 //! every task that it was made of.
 
-use super::WHOLE;
 use crate::divide::Divisor;
-use crate::task::Task;
+use crate::task::{Task, WHOLE};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 

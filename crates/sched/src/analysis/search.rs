@@ -8,9 +8,8 @@
 //! the walk goes on at the largest deadline below it. Each step visits every class.
 
 use super::rows::{Row, Step, Sums, blocking};
-use super::{TaskSet, WHOLE};
 use crate::limits::{ANALYSIS_VISITS_MAX, HORIZON_MAX};
-use crate::task::Task;
+use crate::task::WHOLE;
 
 /// After so many steps in one range it only matters whether `enough` is there.
 const RANGE_LEDGES: u32 = 32;
@@ -40,8 +39,8 @@ pub(super) enum Range {
 
 /// One run of the search, over the rows and perhaps one candidate.
 pub(super) struct Search<'a> {
-    rows: &'a [Row],
-    blocking_steps: &'a [Step],
+    pub rows: &'a [Row],
+    pub blocking_steps: &'a [Step],
     pub candidate: Option<Row>,
     /// The longest command of the candidate.
     pub command: u64,
@@ -55,15 +54,6 @@ struct Ledge {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn with(set: &'a TaskSet, task: Option<&Task>) -> Self {
-        let task = task.map(|task| set.charged(task));
-        let candidate = task.as_ref().map(Row::of);
-        let sums = candidate.map_or(set.sums, |row| set.sums.plus(Sums::of(&row)));
-        let command = task.map_or(0, |task| set.in_the_way(task.command.as_nanos()));
-        let (rows, blocking_steps) = (set.rows.list(), set.blocking_steps.steps());
-        Self { rows, blocking_steps, candidate, command, sums }
-    }
-
     fn visits_per_ledge(&self) -> u64 {
         self.rows.len() as u64 + 1
     }

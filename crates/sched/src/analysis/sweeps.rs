@@ -5,7 +5,7 @@
 //! Invariants: under such a policy `listed` has every task, charged for gaps; elsewhere those
 //! that ask for sweeps, with which nothing can be kept.
 
-use super::{NO_DIFFERENCE, Proof, Search, TaskSet};
+use super::{NO_DIFFERENCE, Proof, TaskSet};
 use crate::admission::{Cycle, SweepRule};
 use crate::task::{Refusal, Sweep, Task, Utilisation, WHOLE};
 use alloc::vec::Vec;
@@ -74,7 +74,7 @@ impl TaskSet {
                 let (at, found, learned) = (None, None, Vec::new());
                 return Ok(Proof { least: NO_DIFFERENCE, at, found, learned });
             }
-            return self.decide(&Search::with(self, None));
+            return self.decide(&self.search_with(None));
         }
         let refused = |deadline| {
             let utilisation_ppm = self.utilisation().ppm();
@@ -95,7 +95,7 @@ impl TaskSet {
             let (at, found, learned) = (None, None, Vec::new());
             return Ok(Proof { least: NO_DIFFERENCE, at, found, learned });
         }
-        self.decide_exactly(&Search::with(self, None))
+        self.decide_exactly(&self.search_with(None))
     }
 
     /// The cycle of the sweeps; else the cycle and the time that is missing in it.

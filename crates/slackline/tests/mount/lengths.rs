@@ -138,6 +138,34 @@ fn of_a_write_past_the_cache_for_which_there_is_no_room_nothing_is_left() {
     assert_eq!(fs::read(&path).unwrap(), [b'x'; 4096]);
 }
 
+/// The cut went to where the kernel had seen the file end, and some of the write had been done behind what another
+/// door had written in between: that was synced, and was cut off.
+#[test]
+fn a_write_that_fails_in_part_cuts_off_nothing_that_another_door_has_written_before_it() {
+    let Some(mounted) = Mounted::of("64MiB") else { return };
+    let client = mounted.client();
+    let (size, path) = (Bytes::mib(16), mounted.path("r"));
+    client.volume_create(&client::control::VolumeCreate::new("r", size)).unwrap();
+    let free = client.health().unwrap().free_bytes;
+    client.volume_create(&client::control::VolumeCreate::new("full", free)).unwrap();
+    let file = open(&path, O_DIRECT);
+    assert_eq!(file.metadata().unwrap().len(), 0);
+    for round in 0..2 {
+        let mut other = client.best_effort("r").unwrap();
+        other.write_at(Bytes::ZERO, &[b'0' + round; 1 << 20]).unwrap();
+        other.sync().unwrap();
+        let mut memory = vec![7; (8 << 20) + 4096];
+        let start = memory.as_ptr().align_offset(4096);
+        let bytes = &mut memory[start..][..8 << 20];
+        let refused = file.write_at(bytes, 12 << 20).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc_number("ENOSPC")));
+        let volume = client.volume("r").unwrap();
+        assert_eq!(volume.size_bytes, size, "it was reserved before");
+        assert!(volume.length_bytes >= Bytes::MIB, "{volume:?}");
+        assert!(fs::read(&path).unwrap()[..1 << 20] == [b'0' + round; 1 << 20]);
+    }
+}
+
 /// It went on for ever, in zeros: the space that was reserved reads as such.
 #[test]
 fn a_file_that_another_door_has_cut_ends_there_for_who_has_it_open() {

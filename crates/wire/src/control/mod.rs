@@ -36,6 +36,7 @@ pub use tokens::*;
 
 use crate::quantity;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
 use units::{Bytes, Duration, Rate};
 
 /// The version of this interface: the first part of every path.
@@ -213,6 +214,18 @@ impl VolumeCreate {
     }
 }
 
+/// A volume as one of its writers knew it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct UnlessChanged {
+    /// The writer: his own changes do not count.
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
+    pub writer: NonZeroU64,
+    /// What a file's facts (`POST /v1/file`) said of the volume to this writer.
+    pub version: String,
+}
+
 /// Asks for another size of a volume, also while it is in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -225,13 +238,13 @@ pub struct VolumeResize {
     /// Recorded data beyond that size may be lost; otherwise it is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_cut: bool,
-    /// With `may_cut`: where more than this is recorded, nothing is changed, and that is no error.
-    #[serde(default, with = "quantity::option", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
-    pub recorded_max_bytes: Option<Bytes>,
     /// All space stays reserved: recorded data beyond that size is lost, and nothing else changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_space: bool,
+    /// With `keep_space`: only where nobody else has changed the volume since. Otherwise, or where no more
+    /// is recorded, nothing changes, and that is no error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unless_changed: Option<UnlessChanged>,
     /// At least this size: a volume that is as large already stays as it is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub grow_only: bool,
