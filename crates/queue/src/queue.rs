@@ -20,10 +20,10 @@
 //! ([`Ended::with`]).
 
 use crate::account::{Account, Counted};
-use crate::classes::Classes;
 use crate::begun::Begun;
 use crate::by_key::ByKey;
 use crate::chunks::{Chunks, both, first_chunk, from_anywhere, in_pieces, len_of};
+use crate::classes::Classes;
 use crate::gaps::Gaps;
 use crate::measured::HostTime;
 use crate::merging::Merging;

@@ -7,7 +7,6 @@ use sha2::Sha256;
 /// Length of a key and of a tag.
 pub const KEY_LEN: usize = 32;
 
-
 /// What a daemon checks its tokens with.
 #[derive(Clone)]
 pub struct Key(pub(crate) [u8; KEY_LEN]);

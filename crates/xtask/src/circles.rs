@@ -12,13 +12,58 @@ use crate::finding::Finding;
 use crate::modules::{self, Modules};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The circles in each crate, one finding for each.
+/// Circles between a folder, or a root, and its own parts that were there when these began to count: where
+/// each is told, and of how many modules it is. None may come, and none may grow.
+const KNOWN: &[(&str, usize)] = &[
+    ("crates/client/src/lib.rs", 12),
+    ("crates/daemon/src/api/mod.rs", 6),
+    ("crates/daemon/src/data/mod.rs", 9),
+    ("crates/daemon/src/files/mod.rs", 2),
+    ("crates/daemon/src/http/mod.rs", 3),
+    ("crates/daemon/src/nbd/mod.rs", 3),
+    ("crates/daemon/src/pool.rs", 7),
+    ("crates/disk/src/model/mod.rs", 2),
+    ("crates/fuzz/src/surfaces/mod.rs", 4),
+    ("crates/lab/src/experiment.rs", 2),
+    ("crates/lab/src/experiments/clockwise/section_7_1/mod.rs", 3),
+    ("crates/lab/src/experiments/mod.rs", 6),
+    ("crates/lab/src/experiments/semi_preemptible/mod.rs", 10),
+    ("crates/mount/src/server/mod.rs", 2),
+    ("crates/node/src/best_effort/mod.rs", 4),
+    ("crates/node/src/plan/mod.rs", 3),
+    ("crates/preload/src/lib.rs", 2),
+    ("crates/python/src/lib.rs", 2),
+    ("crates/sim/src/machine/mod.rs", 4),
+    ("crates/sim/src/traces/mod.rs", 7),
+    ("crates/sim/src/workload/cello/mod.rs", 3),
+    ("crates/slackline/src/demo/mod.rs", 17),
+    ("crates/slackline/src/rwrt/mod.rs", 3),
+    ("crates/slackline/src/top/mod.rs", 3),
+];
+
+/// The circles in each crate, one finding for each that is not known.
 pub fn check(files: &BTreeMap<String, String>) -> Vec<Finding> {
-    let mut crates = modules::of(files);
-    crates.values_mut().flat_map(circles).collect()
+    check_beside(files, KNOWN)
 }
 
-fn circles(modules: &mut Modules) -> Vec<Finding> {
+fn check_beside(files: &BTreeMap<String, String>, known: &[(&str, usize)]) -> Vec<Finding> {
+    let mut crates = modules::of(files);
+    let mut left: BTreeMap<&str, usize> = known.iter().copied().collect();
+    let mut found = Vec::new();
+    for (len, circle) in crates.values_mut().flat_map(circles) {
+        let is_known = left.remove(&*circle.path).is_some_and(|most| len <= most);
+        found.extend((!is_known).then_some(circle));
+    }
+    let gone = left.into_keys().map(|file| {
+        let text = "is in no circle any more: take it off the list in crates/xtask/src/circles.rs";
+        Finding::new(file, 0, "circles", text)
+    });
+    found.extend(gone);
+    found
+}
+
+/// Each circle, with how many modules it has.
+fn circles(modules: &mut Modules) -> Vec<(usize, Finding)> {
     let for_tests = modules::take_tests(modules);
     let edges: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> =
         modules.keys().map(|place| (place, imports(modules, &for_tests, place))).collect();
@@ -41,7 +86,7 @@ fn circles(modules: &mut Modules) -> Vec<Finding> {
                 names.len(),
                 names.join(", ")
             );
-            found.push(Finding::new(&modules[*place].file, 0, "circles", text));
+            found.push((circle.len(), Finding::new(&modules[*place].file, 0, "circles", text)));
         }
     }
     found
@@ -246,7 +291,7 @@ mod tests {
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let path = |file: &str| format!("crates/node/src/{file}");
         let files = files.iter().map(|(file, text)| (path(file), String::from(*text))).collect();
-        check(&files).into_iter().map(|finding| finding.text).collect()
+        check_beside(&files, &[]).into_iter().map(|finding| finding.text).collect()
     }
 
     #[test]
@@ -262,6 +307,18 @@ mod tests {
         assert_eq!(text.len(), 1, "{text:?}");
         assert!(text[0].contains("3 modules") && text[0].contains("a, b, c"), "{text:?}");
         assert_eq!(found(&circle[..3]), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_known_may_go_and_may_not_grow() {
+        let files: BTreeMap<String, String> =
+            [("a", "use crate::b;"), ("b", "use crate::c;"), ("c", "use crate::a;")]
+                .map(|(name, text)| (format!("crates/node/src/{name}.rs"), text.into()))
+                .into();
+        let a = "crates/node/src/a.rs";
+        assert_eq!(check_beside(&files, &[(a, 3)]).len(), 0);
+        assert_eq!(check_beside(&files, &[(a, 2)]).len(), 1);
+        assert_eq!(check_beside(&files, &[(a, 3), ("crates/node/src/d.rs", 2)]).len(), 1);
     }
 
     #[test]

@@ -5,9 +5,9 @@
 //! That difference answers every question here. (Worthington et al. 1995, section
 //! 3; they time single commands, we ask a majority.)
 
-use super::question::COMMAND_MAX;
 use super::desk::Stop;
 use super::findings::{Cache, Measured, WriteTimes};
+use super::question::COMMAND_MAX;
 use super::rotation::taken;
 use super::session::{Session, nanos, span};
 use super::statistics::{median, quantile};

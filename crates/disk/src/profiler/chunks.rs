@@ -4,10 +4,10 @@
 //! each command shows, above a size `b` some disks slow down again. The best chunk
 //! is the smallest in between.
 
-use super::question::Timing;
 use super::desk::Stop;
 use super::findings::{Chunk, Throughput};
 use super::geometry::Geometry;
+use super::question::Timing;
 use super::rotation::{instant, taken};
 use super::session::Session;
 use super::statistics::{median, quantile};

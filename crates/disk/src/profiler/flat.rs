@@ -1,9 +1,9 @@
 //! Targets without rotation: a cost by size and direction, and how many commands
 //! in flight it takes to get all that the device gives.
 
-use super::question::Timing;
 use super::desk::Stop;
 use super::findings::{Flat, FlatCost, Steady};
+use super::question::Timing;
 use super::session::{Session, nanos, span};
 use super::statistics::quantile;
 use crate::Line;

@@ -33,12 +33,12 @@ mod held;
 mod journal;
 mod procedure;
 mod profile;
-mod profiler;
 mod question;
 mod resuming;
 mod rotation;
 mod seeks;
 mod session;
+mod state_machine;
 mod statistics;
 mod turn;
 mod two_phase;
@@ -48,6 +48,6 @@ pub use findings::{
     Cache, Chunk, Findings, Flat, FlatCost, Held, Measured, Mechanics, SeekPoint, Steady,
     Throughput, WriteBuffer, ZoneFound,
 };
-pub use two_phase::TwoPhase;
-pub use profiler::Profiler;
 pub use question::{COMMAND_MAX, Effort, Options, Progress, Question, Step, Timing};
+pub use state_machine::Profiler;
+pub use two_phase::TwoPhase;

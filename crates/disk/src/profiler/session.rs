@@ -4,8 +4,8 @@
 //! answers asks the same questions.
 
 use super::desk::{Ask, Desk, Stop};
-use super::turn::Turn;
 use super::question::{COMMAND_MAX, Effort, Options, Question, Timing};
+use super::turn::Turn;
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;

@@ -37,10 +37,7 @@ mod streams_read;
 mod streams_write;
 mod tails;
 mod thin;
-<<<<<<< HEAD
 mod together;
-=======
->>>>>>> s55-w3
 mod truncating;
 mod updates;
 mod volumes;

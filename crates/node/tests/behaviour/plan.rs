@@ -553,8 +553,8 @@ fn a_volume_grows_within_what_its_contracts_may_take() {
     let grow = |shares: [u64; 2], memory: Bytes| {
         let (streams, handles, shares) = (vec![stream], Vec::new(), shares.to_vec());
         let rooms = vec![ContractRoom { streams, service: false, handles, shares, memory }];
-        let (name, size, recorded_max) = ("film".into(), Bytes::mib(4), None);
-        Op::VolumeResizeWithin { name, size, may_cut: false, recorded_max, rooms }
+        let (name, size) = ("film".into(), Bytes::mib(4));
+        Op::VolumeResizeWithin { name, size, may_cut: false, rooms }
     };
     let told = driver.ask(grow([1_000_000, 1_000], Bytes::MAX));
     let (second, most) = (DiskIndex(1), 1_000);
