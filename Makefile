@@ -19,7 +19,7 @@
 #   make soak    the searches and the crash tests, many times larger
 #   make mutants what no test finds: hours; MUTANTS="window --shard 0/10" is a part
 #   make planted a bug in each file of node, queue and playout, and the test of the same crate that
-#                finds it: half an hour; PLANTED="playout/src" is a part
+#                finds it: 20 minutes; PLANTED="playout/src" is a part
 #   make fmt     format the sources
 #   make clean   remove what was built
 SHELL := bash
