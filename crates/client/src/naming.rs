@@ -146,7 +146,7 @@ impl Client {
     }
 
     /// Cuts what is recorded to `length`, where nobody else than the [writer](Client::set_writer_number)
-    /// has changed the volume since it had this [version](FileFacts::version) for him; otherwise, and where
+    /// has changed the volume since it had this [version](wire::control::FileFacts::version) for him; otherwise, and where
     /// no more is recorded, it stays as it is. Its space stays with it. What is given shows which of these.
     pub fn cut_unless_changed(
         &self,
