@@ -152,7 +152,8 @@ fn a_write_that_fails_in_part_cuts_off_nothing_that_another_door_has_written_bef
     assert_eq!(file.metadata().unwrap().len(), 0);
     for round in 0..2 {
         let mut other = client.best_effort("r").unwrap();
-        other.write_at(Bytes::ZERO, &[b'0' + round; 1 << 20]).unwrap();
+        let written = vec![b'0' + round; 1 << 20];
+        other.write_at(Bytes::ZERO, &written).unwrap();
         other.sync().unwrap();
         let mut memory = vec![7; (8 << 20) + 4096];
         let start = memory.as_ptr().align_offset(4096);
@@ -162,7 +163,7 @@ fn a_write_that_fails_in_part_cuts_off_nothing_that_another_door_has_written_bef
         let volume = client.volume("r").unwrap();
         assert_eq!(volume.size_bytes, size, "it was reserved before");
         assert!(volume.length_bytes >= Bytes::MIB, "{volume:?}");
-        assert!(fs::read(&path).unwrap()[..1 << 20] == [b'0' + round; 1 << 20]);
+        assert!(fs::read(&path).unwrap()[..1 << 20] == written);
     }
 }
 
