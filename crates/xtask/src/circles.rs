@@ -311,10 +311,13 @@ mod tests {
 
     #[test]
     fn what_is_known_may_go_and_may_not_grow() {
-        let files: BTreeMap<String, String> =
-            [("a", "use crate::b;"), ("b", "use crate::c;"), ("c", "use crate::a;")]
-                .map(|(name, text)| (format!("crates/node/src/{name}.rs"), text.into()))
-                .into();
+        let files: BTreeMap<String, String> = [
+            ("a", "use crate::b; fn a() {}"),
+            ("b", "use crate::c; fn b() {}"),
+            ("c", "use crate::a; fn c() {}"),
+        ]
+        .map(|(name, text)| (format!("crates/node/src/{name}.rs"), text.into()))
+        .into();
         let a = "crates/node/src/a.rs";
         assert_eq!(check_beside(&files, &[(a, 3)]).len(), 0);
         assert_eq!(check_beside(&files, &[(a, 2)]).len(), 1);
